@@ -1,0 +1,3 @@
+"""Keeps every entity of a knowledge graph embedded."""
+
+__version__ = "0.1.0"

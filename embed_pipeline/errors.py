@@ -1,0 +1,170 @@
+"""Every error this package raises; the base class is the category, the class is what happened.
+
+    EmbedPipelineError
+    ├── ConfigurationError          settings that cannot be used; nothing was started
+    ├── RequestError                a caller's argument that cannot be used; nothing was changed
+    │   └── EntityNotFound          no valid entity has that name or key
+    ├── TransientError              may pass by itself
+    │   ├── StoreBusy               the database is locked by somebody else for too long
+    │   ├── StoreUnavailable        the database cannot be reached or opened
+    │   ├── ProviderUnavailable     connection refused or dropped, 5xx
+    │   ├── ProviderTimeout         no answer in time
+    │   ├── RateLimited             429 with room to come back
+    │   └── MalformedResponse       an answer with wrong counts, dimensions or numbers
+    ├── PermanentError              will fail again for this job
+    │   ├── EntityGone              deleted, or no longer valid
+    │   ├── EmptyText               nothing to embed
+    │   ├── InputRefused            400, 413, 422
+    │   └── InputTooLarge           one input over the provider's limit
+    └── CriticalError               a person has to act
+        ├── StoreFull
+        ├── StoreReadOnly
+        ├── StoreCorrupted
+        ├── StoreAccessDenied
+        ├── SchemaMissing           tables, constraints or indexes are not there
+        ├── CredentialsRefused      401, 403, revoked key
+        ├── ModelNotFound           404
+        ├── ModelNotActive          the configured model was never started for this graph
+        └── QuotaExhausted          `insufficient_quota`
+
+Losing a lease is no error: the stores report the lost jobs in `Settled.lost`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from enum import StrEnum
+from typing import ClassVar
+
+
+class ErrorCategory(StrEnum):
+    """What kind of error it is; what happens to the job is a `Verdict`."""
+
+    TRANSIENT = "TRANSIENT"
+    PERMANENT = "PERMANENT"
+    CRITICAL = "CRITICAL"
+
+
+class EmbedPipelineError(Exception):
+    """Base of all; `category` is TRANSIENT for what nobody has classified."""
+
+    category: ClassVar[ErrorCategory] = ErrorCategory.TRANSIENT
+
+
+class ConfigurationError(EmbedPipelineError):
+    """All unusable settings at once, a sentence each."""
+
+    category = ErrorCategory.CRITICAL
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class RequestError(EmbedPipelineError):
+    """The caller asked for something that cannot be done as asked."""
+
+    category = ErrorCategory.PERMANENT
+
+
+class EntityNotFound(RequestError):
+    """No valid entity has that name or key."""
+
+
+class TransientError(EmbedPipelineError):
+    """May pass by itself."""
+
+    category = ErrorCategory.TRANSIENT
+
+
+class StoreBusy(TransientError):
+    """Somebody else held the database for longer than we wait."""
+
+
+class StoreUnavailable(TransientError):
+    """The database cannot be reached or opened."""
+
+
+class ProviderUnavailable(TransientError):
+    """The provider could not be reached, or broke while answering."""
+
+
+class ProviderTimeout(ProviderUnavailable):
+    """The provider did not answer in time."""
+
+
+class RateLimited(TransientError):
+    """The provider asks everybody to wait."""
+
+    def __init__(self, message: str, *, retry_after: timedelta | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class MalformedResponse(TransientError):
+    """The provider answered with wrong counts, dimensions or numbers."""
+
+
+class PermanentError(EmbedPipelineError):
+    """Will fail again for this job."""
+
+    category = ErrorCategory.PERMANENT
+
+
+class EntityGone(PermanentError):
+    """The entity was deleted or is no longer valid."""
+
+
+class EmptyText(PermanentError):
+    """The entity has no text to embed."""
+
+
+class InputRefused(PermanentError):
+    """The provider refuses this request; in a batch, some input of it."""
+
+
+class InputTooLarge(PermanentError):
+    """The request is larger than the provider takes."""
+
+
+class CriticalError(EmbedPipelineError):
+    """A person has to act before work goes on."""
+
+    category = ErrorCategory.CRITICAL
+
+
+class StoreFull(CriticalError):
+    """The database's disk is full."""
+
+
+class StoreReadOnly(CriticalError):
+    """The database cannot be written."""
+
+
+class StoreCorrupted(CriticalError):
+    """The database is damaged, or is no database."""
+
+
+class StoreAccessDenied(CriticalError):
+    """The database refuses our credentials."""
+
+
+class SchemaMissing(CriticalError):
+    """Tables, constraints or indexes are not there, or of another version."""
+
+
+class CredentialsRefused(CriticalError):
+    """The provider refuses our key."""
+
+
+class ModelNotFound(CriticalError):
+    """The provider does not know the model."""
+
+
+class ModelNotActive(CriticalError):
+    """The graph does not use the configured model; a run never starts one."""
+
+
+class QuotaExhausted(CriticalError):
+    """The provider's quota is used up; waiting does not help."""

@@ -1,0 +1,1 @@
+"""Nouns and pure decisions: no I/O, no clock, no logging."""

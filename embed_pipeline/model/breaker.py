@@ -1,0 +1,68 @@
+"""The breaker: one pause for everybody while a provider or the graph does not answer.
+
+Generations replace clocks: whoever sends a request remembers the generation it saw, and only a
+result that saw the current one counts. So ten requests that fail together open it once, and a
+straggler from before neither doubles the pause nor closes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+GRAPH = "graph"
+"""The name of the graph's breaker; every other name is a provider's."""
+
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breaker:
+    name: str
+    generation: int = 0
+    level: int = 0
+    """Failed rounds in a row; 0 is closed."""
+    until: datetime | None = None
+    reason: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.level > 0
+
+    def blocks(self, now: datetime) -> bool:
+        return self.until is not None and now < self.until
+
+
+def pause_at(level: int) -> timedelta:
+    return min(FIRST_PAUSE * (1 << min(level - 1, 30)), LONGEST_PAUSE)
+
+
+def tripped(breaker: Breaker, *, seen: int, now: datetime, reason: str) -> Breaker:
+    """Opened, or its pause doubled; unchanged when the failed request saw an older generation."""
+    if seen != breaker.generation:
+        return breaker
+    level = breaker.level + 1
+    return replace(
+        breaker,
+        generation=breaker.generation + 1,
+        level=level,
+        until=now + pause_at(level),
+        reason=reason,
+    )
+
+
+def probe_claimed(breaker: Breaker, *, now: datetime) -> Breaker | None:
+    """The pause re-armed for the one who may try, or None when there is nothing to try yet.
+
+    Re-arming first means that a prober which dies blocks nobody: the next one tries after it.
+    """
+    if not breaker.is_open or breaker.blocks(now):
+        return None
+    return replace(breaker, generation=breaker.generation + 1, until=now + pause_at(breaker.level))
+
+
+def closed(breaker: Breaker, *, seen: int) -> Breaker:
+    """Closed by an answered request; unchanged when that request saw an older generation."""
+    if not breaker.is_open or seen != breaker.generation:
+        return breaker
+    return Breaker(name=breaker.name, generation=breaker.generation + 1)

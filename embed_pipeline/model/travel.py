@@ -1,0 +1,36 @@
+"""Who travels with whom: a job that was part of crashes or failed requests travels smaller.
+
+So a job that kills its worker is found without taking innocents with it: suspicion halves the
+company at every strike instead of failing everybody who was near.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Tier(IntEnum):
+    OPEN = 0
+    SMALL = 1
+    ALONE = 2
+
+
+SMALL_FROM_STRIKES, ALONE_FROM_STRIKES = 2, 4
+SMALL_COMPANY = 16
+
+
+def tier_of(strikes: int) -> Tier:
+    if strikes >= ALONE_FROM_STRIKES:
+        return Tier.ALONE
+    return Tier.SMALL if strikes >= SMALL_FROM_STRIKES else Tier.OPEN
+
+
+def company(tier: Tier, limit: int) -> int:
+    """How many jobs a lease of this tier may hold."""
+    match tier:
+        case Tier.OPEN:
+            return limit
+        case Tier.SMALL:
+            return min(limit, SMALL_COMPANY)
+        case Tier.ALONE:
+            return min(limit, 1)

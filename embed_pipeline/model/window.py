@@ -1,0 +1,113 @@
+"""The sliding window that no arrangement of workers can overdraw.
+
+The interval is cut into 60 sub-buckets. A grant counts against every window that its bucket
+touches, also in part, so at most N are granted in any window of the interval. A token bucket
+admits nearly 2N (a full bucket, then the refill), which a provider answers with 429.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+SUB_BUCKETS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimit:
+    """At most `requests` (and `tokens`, where set) in any window of `interval`."""
+
+    requests: int
+    interval: timedelta
+    tokens: int | None = None
+
+    @property
+    def sub_bucket(self) -> timedelta:
+        return self.interval / SUB_BUCKETS
+
+    def bucket_at(self, now: datetime) -> int:
+        return (now - EPOCH) // self.sub_bucket
+
+    def start_of(self, bucket: int) -> datetime:
+        return EPOCH + bucket * self.sub_bucket
+
+    def oldest_counting(self, now: datetime) -> int:
+        """The oldest bucket that some moment of the window ending now may touch."""
+        return self.bucket_at(now) - SUB_BUCKETS
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    requests: int = 0
+    tokens: int = 0
+
+    def plus(self, other: Spent) -> Spent:
+        return Spent(self.requests + other.requests, self.tokens + other.tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """What was granted, by bucket, and until when the provider asked everybody to wait."""
+
+    buckets: Mapping[int, Spent]
+    paused_until: datetime | None = None
+
+    def spent(self, limit: RateLimit, now: datetime) -> Spent:
+        oldest = limit.oldest_counting(now)
+        total = Spent()
+        for bucket, spent in self.buckets.items():
+            if bucket >= oldest:
+                total = total.plus(spent)
+        return total
+
+    def free_from(self, limit: RateLimit, cost: Spent, now: datetime) -> datetime:
+        """The first moment at which `cost` fits, if nobody else spends; `now` when it fits now.
+
+        A cost over the whole limit never fits: callers refuse it before they ask.
+        """
+        earliest = max(now, self.paused_until or now)
+        spent = self.spent(limit, now)
+        for bucket in sorted(b for b in self.buckets if b >= limit.oldest_counting(now)):
+            if fits(limit, spent, cost):
+                break
+            given = self.buckets[bucket]
+            spent = Spent(spent.requests - given.requests, spent.tokens - given.tokens)
+            # A bucket stops counting when the window's oldest bucket is the next one.
+            earliest = max(earliest, limit.start_of(bucket + SUB_BUCKETS + 1))
+        return earliest
+
+
+def fits(limit: RateLimit, spent: Spent, cost: Spent) -> bool:
+    if spent.requests + cost.requests > limit.requests:
+        return False
+    return limit.tokens is None or spent.tokens + cost.tokens <= limit.tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """The right to send `cost` before `valid_until`; later it must be given back and taken anew."""
+
+    cost: Spent
+    bucket: int
+    valid_until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Denied:
+    """No room now; it may fit at `retry_at`."""
+
+    retry_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What is left in the window now; None means without limit."""
+
+    requests: int | None = None
+    tokens: int | None = None
+    back_at: datetime | None = None
+    """When there is room again; None while there is some."""

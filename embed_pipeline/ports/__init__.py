@@ -1,0 +1,1 @@
+"""Promises: what the worker may rely on, whichever backend stands behind it."""

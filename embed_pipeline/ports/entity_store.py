@@ -1,0 +1,134 @@
+"""The knowledge graph, as far as embeddings are concerned.
+
+Discovery and search never load the graph: every call is bounded by its limit or its page.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from embed_pipeline.model.embedding import (
+    Coverage,
+    Created,
+    Flaw,
+    ModelRecord,
+    Page,
+    SearchResult,
+    Vector,
+    VectorWrite,
+    WriteReport,
+)
+from embed_pipeline.model.entity import Entity, EntityMapping, NewEntity
+from embed_pipeline.model.job import EntityUid
+
+
+class EntityStore(Protocol):
+    @property
+    @abstractmethod
+    def mapping(self) -> EntityMapping: ...
+
+    # -- entities ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def create_entities(self, entities: Sequence[NewEntity], *, model: str) -> tuple[Created, ...]:
+        """Persist new ones, marked as needing an embedding; an existing one is left as it is."""
+
+    @abstractmethod
+    def upsert_entities(self, entities: Sequence[NewEntity], *, model: str) -> tuple[Created, ...]:
+        """Create, or change text and validity; every change of a text sets the marker."""
+
+    @abstractmethod
+    def soft_delete(self, uids: Sequence[EntityUid]) -> tuple[EntityUid, ...]:
+        """Set valid-to on those that are valid; returns them."""
+
+    @abstractmethod
+    def get_entity(self, uid: EntityUid) -> Entity | None: ...
+
+    @abstractmethod
+    def find_by_name(self, name: str, *, limit: int = 10) -> tuple[Entity, ...]:
+        """Entities of that exact name, valid ones first, then by key."""
+
+    @abstractmethod
+    def read_entities(self, uids: Sequence[EntityUid]) -> Mapping[EntityUid, Entity]:
+        """Also soft-deleted ones; those that are not there are left out."""
+
+    # -- discovery --------------------------------------------------------------------------
+
+    @abstractmethod
+    def entities_without_embeddings(
+        self, limit: int = 10, *, model: str, after: EntityUid | None = None
+    ) -> tuple[Entity, ...]:
+        """Exactly `limit` valid entities without a vector, if that many exist.
+
+        Marked ones first (index-backed), then a walk by key. `after` pages through the marked
+        and then the unmarked by the last entity returned.
+        """
+
+    @abstractmethod
+    def changed_entities(
+        self, *, model: str, limit: int, after: EntityUid | None = None
+    ) -> tuple[Entity, ...]:
+        """Marked, valid entities whose vector was made from another text; by key."""
+
+    @abstractmethod
+    def walk(
+        self, *, model: str, flaws: Collection[Flaw], after: EntityUid | None, size: int
+    ) -> Page:
+        """Examine the next `size` valid entities by key; unmarked graphs work too."""
+
+    @abstractmethod
+    def cursor(self, name: str) -> EntityUid | None:
+        """Where a named walk stopped last time."""
+
+    @abstractmethod
+    def save_cursor(self, name: str, uid: EntityUid | None) -> None: ...
+
+    # -- vectors ----------------------------------------------------------------------------
+
+    @abstractmethod
+    def embedded_versions(
+        self, uids: Sequence[EntityUid], *, model: str
+    ) -> Mapping[EntityUid, str]:
+        """The version that each entity's stored vector of this model was made from."""
+
+    @abstractmethod
+    def vectors_of_versions(self, versions: Collection[str], *, model: str) -> Mapping[str, Vector]:
+        """Vectors already paid for, by the version of the text they were made from."""
+
+    @abstractmethod
+    def write_vectors(self, writes: Sequence[VectorWrite], *, model: str) -> WriteReport:
+        """Each vector lands only if its entity is valid and its text is still the embedded one.
+
+        Compared and written in one transaction. The marker goes only when the current text's
+        vector is there for every model that is filling or active.
+        """
+
+    @abstractmethod
+    def probe(self) -> None:
+        """A cheap write that fails as the real one would."""
+
+    # -- models, coverage, search -----------------------------------------------------------
+
+    @abstractmethod
+    def models(self) -> tuple[ModelRecord, ...]: ...
+
+    @abstractmethod
+    def register_first_model(self, model: str, *, dimensions: int) -> ModelRecord | None:
+        """Register the model as active if the graph has none yet; its record, None if unknown.
+
+        A run never starts a second model by itself.
+        """
+
+    @abstractmethod
+    def coverage(self, *, model: str) -> Coverage:
+        """Exact, so it costs a scan; for people and reports."""
+
+    @abstractmethod
+    def search(
+        self, vector: Vector, *, model: str, limit: int = 10, entity_type: str | None = None
+    ) -> SearchResult: ...
+
+    @abstractmethod
+    def close(self) -> None: ...

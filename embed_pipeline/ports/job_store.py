@@ -1,0 +1,143 @@
+"""The queue: a lease-based job store that never loses, sticks or doubles a job.
+
+All lease decisions use the database's clock. Every call that changes jobs appends one event in
+the same transaction; a call with an empty list runs no query. A call repeated after a lost
+acknowledgement leaves the same state as one call.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from embed_pipeline.errors import ErrorCategory
+from embed_pipeline.model.job import (
+    CleanupReport,
+    EmbedJob,
+    EnqueueReport,
+    FailureRecord,
+    JobId,
+    JobRequest,
+    QueueStatus,
+)
+from embed_pipeline.model.lease import Lease, Settled
+from embed_pipeline.model.recovery import Recovery
+from embed_pipeline.ports.queue_control import Breakers, Counters, Events, Health, SwitchBoard
+
+
+class JobStore(Protocol):
+    @property
+    @abstractmethod
+    def switch(self) -> SwitchBoard: ...
+
+    @property
+    @abstractmethod
+    def breakers(self) -> Breakers: ...
+
+    @property
+    @abstractmethod
+    def health(self) -> Health: ...
+
+    @property
+    @abstractmethod
+    def events(self) -> Events: ...
+
+    @property
+    @abstractmethod
+    def counters(self) -> Counters: ...
+
+    @abstractmethod
+    def enqueue(self, requests: Sequence[JobRequest]) -> EnqueueReport:
+        """At most one live job per key; tells for each request what was found."""
+
+    @abstractmethod
+    def lease(self, *, owner: str, model: str, limit: int, token: str) -> Lease:
+        """Take due jobs of this model, highest priority first, then oldest.
+
+        Refuses while halted, paused or while the breaker of the model's provider or of the graph
+        is open; after a provider's pause one caller gets one job as the probe. A known `token`
+        returns the jobs that it leased before, whatever the switch says.
+        """
+
+    @abstractmethod
+    def heartbeat(self, lease: Lease, job_ids: Sequence[JobId]) -> Settled:
+        """Move the end of the lease forward by its whole duration."""
+
+    @abstractmethod
+    def release(self, lease: Lease, job_ids: Sequence[JobId]) -> int:
+        """Give unstarted jobs back, due at once; counts the caller's and ignores all others."""
+
+    @abstractmethod
+    def defer(
+        self,
+        lease: Lease,
+        job_ids: Sequence[JobId],
+        *,
+        error: FailureRecord,
+        strike: bool = False,
+        delay: timedelta = timedelta(0),
+    ) -> Settled:
+        """Give started jobs back without charging an attempt; the error is recorded.
+
+        `strike` lets them travel in smaller company (see `model.travel`).
+        """
+
+    @abstractmethod
+    def complete(self, lease: Lease, job_ids: Sequence[JobId]) -> Settled:
+        """End jobs well; one that was asked for again meanwhile goes back to pending."""
+
+    @abstractmethod
+    def fail(self, lease: Lease, failures: Mapping[JobId, FailureRecord]) -> Settled:
+        """Charge an attempt: back to pending after a backoff, or failed for good.
+
+        A CRITICAL error is nobody's attempt: such jobs are deferred, and this call refuses them.
+        """
+
+    @abstractmethod
+    def recover_stale(self, *, limit: int = 10_000) -> Recovery:
+        """Return jobs whose lease has ended to pending; attempts are kept.
+
+        The check and the write are one step: a lease extended meanwhile is never taken.
+        """
+
+    @abstractmethod
+    def recover_owner(self, owner: str) -> Recovery:
+        """The same for all jobs of a run that is known to have ended, expired or not."""
+
+    @abstractmethod
+    def retry_failed(
+        self, *, category: ErrorCategory | None = None, limit: int = 10_000
+    ) -> tuple[JobId, ...]:
+        """Give failed jobs, the oldest first, a fresh start: attempts, recoveries, strikes at 0."""
+
+    @abstractmethod
+    def cleanup(self, *, older_than: timedelta) -> CleanupReport:
+        """Delete completed and failed jobs, and events, that are older."""
+
+    @abstractmethod
+    def get(self, job_id: JobId) -> EmbedJob | None: ...
+
+    @abstractmethod
+    def failed_jobs(
+        self, *, category: ErrorCategory | None = None, limit: int = 100
+    ) -> tuple[EmbedJob, ...]:
+        """The latest failures first."""
+
+    @abstractmethod
+    def next_due(self, *, model: str) -> datetime | None:
+        """When the first pending job of the model is due (maybe long ago); None without one.
+
+        Costs a few index seeks, whatever the size of the queue.
+        """
+
+    @abstractmethod
+    def live_owners(self) -> frozenset[str]:
+        """Who holds a lease that has not ended."""
+
+    @abstractmethod
+    def get_queue_status(self) -> QueueStatus: ...
+
+    @abstractmethod
+    def close(self) -> None: ...

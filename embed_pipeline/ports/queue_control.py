@@ -1,0 +1,71 @@
+"""What all workers of a queue share beside the jobs: switch, breakers, health, events, counters."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Protocol
+
+from embed_pipeline.model.breaker import Breaker
+from embed_pipeline.model.event import Event
+from embed_pipeline.model.health import HealthReport
+from embed_pipeline.model.job import FailureRecord
+from embed_pipeline.model.switch import Switch
+
+
+class SwitchBoard(Protocol):
+    """Stops all leasing until a person resumes it."""
+
+    @abstractmethod
+    def read(self) -> Switch: ...
+
+    @abstractmethod
+    def pause(self, reason: str) -> Switch:
+        """A halted queue stays halted."""
+
+    @abstractmethod
+    def halt(self, reason: str, *, seen: int) -> Switch:
+        """Halt, unless somebody resumed since the caller read the generation `seen`."""
+
+    @abstractmethod
+    def resume(self, reason: str) -> Switch: ...
+
+
+class Breakers(Protocol):
+    """One pause for everybody, by name: a provider's or the graph's."""
+
+    @abstractmethod
+    def read(self, name: str) -> Breaker:
+        """Closed when nobody has ever tripped it."""
+
+    @abstractmethod
+    def trip(self, name: str, *, seen: int, error: FailureRecord) -> Breaker:
+        """Open it or double its pause; counts as one failure for health, however many jobs."""
+
+    @abstractmethod
+    def claim_probe(self, name: str) -> Breaker | None:
+        """The right to try once, to the first who asks after the pause; else None."""
+
+    @abstractmethod
+    def close(self, name: str, *, seen: int) -> Breaker: ...
+
+
+class Health(Protocol):
+    @abstractmethod
+    def report(self) -> HealthReport: ...
+
+
+class Events(Protocol):
+    @abstractmethod
+    def recent(self, *, limit: int = 100, kind: str | None = None) -> tuple[Event, ...]:
+        """The latest first."""
+
+
+class Counters(Protocol):
+    """Monotonic sums, so that short-lived runs lose none of their metrics."""
+
+    @abstractmethod
+    def add(self, amounts: Mapping[str, int]) -> None: ...
+
+    @abstractmethod
+    def read(self) -> Mapping[str, int]: ...

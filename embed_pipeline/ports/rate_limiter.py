@@ -1,0 +1,26 @@
+"""The budget of one provider, shared by all workers and runs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from datetime import timedelta
+from typing import Protocol
+
+from embed_pipeline.model.window import Allowance, Denied, Grant, Spent
+
+
+class RateLimiter(Protocol):
+    @abstractmethod
+    def take(self, cost: Spent) -> Grant | Denied:
+        """Never more than the limit in any window of the interval, summed over everybody."""
+
+    @abstractmethod
+    def give_back(self, grant: Grant, *, unused: Spent | None = None) -> None:
+        """Return a grant that was not sent, or the part of it that was not needed."""
+
+    @abstractmethod
+    def pause(self, duration: timedelta) -> None:
+        """The provider asked to wait: nobody gets a grant until then. Never shortens a pause."""
+
+    @abstractmethod
+    def allowance(self) -> Allowance: ...
