@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import assert_never
 
-from embed_pipeline.model.job import ENTITY_GONE, Enqueued, JobRequest, JobStatus
+from embed_pipeline.model.job import ENTITY_GONE, Again, Enqueued, JobRequest, JobStatus
 
 
 class Change(Enum):
@@ -51,3 +51,11 @@ def _admit_ended(request: JobRequest, status: JobStatus, fail_code: str | None) 
     if status is JobStatus.FAILED and fail_code != ENTITY_GONE:
         return Enqueued.PARKED, Change.NONE
     return Enqueued.REVIVED, Change.REVIVE
+
+
+def outlives_failure(again: Again, fail_code: str | None) -> bool:
+    """Whether a job that was asked for again goes on after its final failure.
+
+    As if that request had come a moment later and met the failed job.
+    """
+    return again is Again.FORCED or (again is Again.YES and fail_code == ENTITY_GONE)

@@ -9,10 +9,17 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from embed_pipeline.model.entity import Entity, TextValue
+from embed_pipeline.errors import RequestError
+from embed_pipeline.model.entity import Entity, TextValue, embedding_text, version_of
 from embed_pipeline.model.job import EntityUid
 
 Vector = npt.NDArray[np.float32]
+
+FIRST_PROPERTY = "embedding"
+"""The first model's vector property; one property cannot carry two dimensions."""
+
+MOST_HITS = 1000
+"""How many hits one search may ask for."""
 
 
 class ModelState(StrEnum):
@@ -36,6 +43,19 @@ class ModelRecord:
         return self.state in (ModelState.FILLING, ModelState.ACTIVE)
 
 
+def first_record(model: str, *, dimensions: int) -> ModelRecord:
+    """What the first model of a graph is registered as."""
+    if not model or dimensions < 1:
+        raise RequestError(f"A model needs a name and dimensions, got {model!r} and {dimensions}.")
+    return ModelRecord(
+        model=model,
+        dimensions=dimensions,
+        vector_property=FIRST_PROPERTY,
+        index_name=f"{FIRST_PROPERTY}_index",
+        state=ModelState.ACTIVE,
+    )
+
+
 class Flaw(StrEnum):
     """Why an entity's vector cannot be trusted."""
 
@@ -44,6 +64,45 @@ class Flaw(StrEnum):
     """Made from another text than the entity has now."""
     WRONG_DIMENSION = "wrong dimension"
     WRONG_MODEL = "wrong model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorFacts:
+    """What the graph knows of a stored vector without reading its numbers."""
+
+    model: str
+    version: str
+    dimensions: int
+
+
+def flaw_of(entity: Entity, facts: VectorFacts | None, record: ModelRecord | None) -> Flaw | None:
+    """The first flaw that holds, so that every entity counts once; None for a good vector.
+
+    Without a record the graph does not know the model, so whatever vector is there is another's.
+    """
+    if facts is None:
+        return Flaw.MISSING
+    if record is None or facts.model != record.model:
+        return Flaw.WRONG_MODEL
+    if facts.dimensions != record.dimensions:
+        return Flaw.WRONG_DIMENSION
+    return None if facts.version == entity.version else Flaw.STALE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bookmark:
+    """Where discovery stopped: the last entity returned, and in which of its two parts."""
+
+    uid: EntityUid
+    marked: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovery:
+    """Entities without a vector; `bookmark` is None when there are no more."""
+
+    entities: tuple[Entity, ...] = ()
+    bookmark: Bookmark | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +131,24 @@ class VectorWrite:
     version: str
     vector: Vector
     truncated: bool = False
+
+
+def check_writes(writes: Sequence[VectorWrite], record: ModelRecord) -> None:
+    """Refuse what would poison search or never settle; it is a bug upstream, so nothing lands."""
+    for write in writes:
+        problem = vector_problem(write.vector, dimensions=record.dimensions)
+        if problem is None and write.version != version_of(embedding_text(write.texts)):
+            problem = "is labelled with another version than its texts have"
+        if problem:
+            raise RequestError(f"The vector of entity {write.uid} {problem}.")
+
+
+def vector_problem(vector: Vector, *, dimensions: int) -> str | None:
+    if vector.shape != (dimensions,):
+        return f"has the shape {vector.shape}, the model has {dimensions} dimensions"
+    if not np.isfinite(vector).all():
+        return "holds numbers that are not finite"
+    return None if vector.any() else "is zero, so it has no direction"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +194,14 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """Hits, best first, and how many entities the search could see at all."""
+    """Hits, best first; `searchable` of the valid `entities` (of that type) have a vector."""
 
     hits: Sequence[Hit] = ()
     searchable: int = 0
     entities: int = 0
+
+
+def check_limit(limit: int, *, most: int | None = None) -> None:
+    if limit < 1 or (most is not None and limit > most):
+        bounds = "at least 1" if most is None else f"from 1 to {most}"
+        raise RequestError(f"limit must be {bounds}, got {limit}.")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 
+from embed_pipeline.errors import RequestError
 from embed_pipeline.model.job import EntityUid
 
 TextValue = str | tuple[str, ...] | None
@@ -29,7 +31,8 @@ class EntityMapping:
 class NewEntity:
     """An entity as a caller hands it in; `properties` are mapped text properties by name.
 
-    Name and type need not be repeated in `properties`.
+    Name and type need not be repeated in `properties`. Over an existing entity, a property that
+    is left out and an empty type say nothing: the old value stays. None removes a property.
     """
 
     name: str
@@ -83,3 +86,66 @@ def embedding_text(texts: Sequence[TextValue]) -> str:
 def version_of(text: str) -> str:
     """A hash of the text to embed: a changed text is a new version, so a new job."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def merged(new: NewEntity, existing: Entity | None, *, mapping: EntityMapping) -> Entity:
+    """The entity after an upsert: valid, with what `new` says over what was there."""
+    entity_type = new.entity_type or (existing.entity_type if existing else "")
+    said: dict[str, TextValue] = {**new.properties, mapping.name: new.name}
+    if new.entity_type:
+        said[mapping.entity_type] = new.entity_type
+    before = existing.texts if existing else (None,) * len(mapping.text)
+    texts = (said.get(name, old) for name, old in zip(mapping.text, before, strict=True))
+    return Entity(
+        uid=new.identity,
+        name=new.name,
+        entity_type=entity_type,
+        texts=tuple(tuple(text) if isinstance(text, list) else text for text in texts),
+    )
+
+
+def check_entities(entities: Sequence[NewEntity], *, mapping: EntityMapping) -> None:
+    """Refuse what no store could keep, before anything is written."""
+    unknown = {name for new in entities for name in new.properties} - set(mapping.text)
+    if unknown:
+        raise RequestError(
+            f"Unknown text properties: {', '.join(sorted(unknown))}. "
+            f"The mapping knows: {', '.join(mapping.text)}."
+        )
+    for new in entities:
+        problem = _problem_of(new, mapping)
+        if problem:
+            raise RequestError(f"Entity {new.uid or new.name!r}: {problem}.")
+
+
+def _problem_of(new: NewEntity, mapping: EntityMapping) -> str | None:
+    if not new.name.strip():
+        return "its name is empty"
+    if "\x00" in (new.uid or ""):
+        return "its key holds a NUL character"
+    for name, said in ((mapping.name, new.name), (mapping.entity_type, new.entity_type)):
+        if new.properties.get(name, said) != said:
+            return f"its property {name} contradicts {said!r}"
+    for name, value in new.properties.items():
+        if not _is_text(value):
+            return f"its property {name} is neither a string nor a list of strings"
+    strings = [new.uid or "", new.name, new.entity_type, *_strings(new.properties.values())]
+    return None if _is_unicode("".join(strings)) else "its text is not valid Unicode"
+
+
+def _is_text(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return all(isinstance(item, str) for item in value)
+    return value is None or isinstance(value, str)
+
+
+def _strings(values: Iterable[TextValue]) -> Iterable[str]:
+    return chain.from_iterable((v,) if isinstance(v, str) else v or () for v in values)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

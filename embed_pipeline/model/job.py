@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import NewType
 
 from embed_pipeline.errors import ErrorCategory
@@ -29,6 +29,14 @@ class JobStatus(StrEnum):
     PROCESSING = "processing"
     COMPLETED = "completed"
     FAILED = "failed"
+
+
+class Again(IntEnum):
+    """Whether somebody asked for the job once more while a worker held it."""
+
+    NO = 0
+    YES = 1
+    FORCED = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +71,7 @@ class EmbedJob:
     recovered_at: datetime | None = None
     strikes: int = 0
     force: bool = False
+    again: Again = Again.NO
     error: str | None = None
     error_type: str | None = None
     error_category: ErrorCategory | None = None
@@ -155,6 +164,11 @@ class CleanupReport:
         return self.completed + self.failed
 
 
-def in_order(ids: Sequence[JobId]) -> list[JobId]:
+def provider_of(model: str) -> str:
+    """The provider in `provider/name@dimensions`: the name of its breaker and its budget."""
+    return model.partition("/")[0]
+
+
+def in_order(ids: Iterable[JobId]) -> list[JobId]:
     """Ids without repeats, sorted: every store takes its locks in this order."""
     return sorted(set(ids))

@@ -30,8 +30,8 @@ class Lease:
     """A value: it travels between ops and carries all that a later call has to prove.
 
     `token` is new for every lease call, so that a worker which leases its own expired job again
-    cannot be mistaken for its former self. `breaker_seen` and `switch_seen` are the generations
-    at the time of leasing.
+    cannot be mistaken for its former self. `breaker_seen` is the generation of the provider's
+    breaker at the time of leasing.
     """
 
     owner: str
@@ -39,6 +39,7 @@ class Lease:
     duration: timedelta
     jobs: tuple[EmbedJob, ...] = ()
     probe: bool = False
+    breaker_seen: int = 0
     refusal: Refusal | None = None
 
     @property
@@ -55,4 +56,13 @@ class Settled:
     """What became of the jobs named in a call: done as asked, or no longer the caller's."""
 
     done: tuple[JobId, ...] = ()
+    lost: tuple[JobId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailReport:
+    """What became of jobs that failed: another attempt later, or the end."""
+
+    retried: tuple[JobId, ...] = ()
+    failed: tuple[JobId, ...] = ()
     lost: tuple[JobId, ...] = ()

@@ -24,19 +24,22 @@ class RateLimit:
 
     @property
     def sub_bucket(self) -> timedelta:
-        return self.interval / SUB_BUCKETS
+        """A sixtieth of the interval, rounded up: sixty of them are never shorter than it."""
+        return timedelta(microseconds=-(-(self.interval // MICROSECOND) // SUB_BUCKETS))
 
-    def bucket_at(self, now: datetime) -> int:
-        return (now - EPOCH) // self.sub_bucket
+    def bucket_at(self, now: datetime) -> datetime:
+        """The start of the bucket that `now` lies in."""
+        return EPOCH + (now - EPOCH) // self.sub_bucket * self.sub_bucket
 
-    def start_of(self, bucket: int) -> datetime:
-        return EPOCH + bucket * self.sub_bucket
-
-    def oldest_counting(self, now: datetime) -> int:
+    def oldest_counting(self, now: datetime) -> datetime:
         """The oldest bucket that some moment of the window ending now may touch."""
-        return self.bucket_at(now) - SUB_BUCKETS
+        return self.bucket_at(now) - SUB_BUCKETS * self.sub_bucket
+
+    def stops_counting(self, bucket: datetime) -> datetime:
+        return bucket + (SUB_BUCKETS + 1) * self.sub_bucket
 
 
+MICROSECOND = timedelta(microseconds=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -51,9 +54,13 @@ class Spent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """What was granted, by bucket, and until when the provider asked everybody to wait."""
+    """What was granted, by the bucket's start, and until when the provider asked for a pause.
 
-    buckets: Mapping[int, Spent]
+    Buckets are known by their start and not by a number: another interval after a change of
+    settings then still reads them right.
+    """
+
+    buckets: Mapping[datetime, Spent]
     paused_until: datetime | None = None
 
     def spent(self, limit: RateLimit, now: datetime) -> Spent:
@@ -76,8 +83,7 @@ class Window:
                 break
             given = self.buckets[bucket]
             spent = Spent(spent.requests - given.requests, spent.tokens - given.tokens)
-            # A bucket stops counting when the window's oldest bucket is the next one.
-            earliest = max(earliest, limit.start_of(bucket + SUB_BUCKETS + 1))
+            earliest = max(earliest, limit.stops_counting(bucket))
         return earliest
 
 
@@ -92,7 +98,7 @@ class Grant:
     """The right to send `cost` before `valid_until`; later it must be given back and taken anew."""
 
     cost: Spent
-    bucket: int
+    bucket: datetime
     valid_until: datetime
 
 

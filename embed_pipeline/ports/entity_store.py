@@ -10,8 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from embed_pipeline.model.embedding import (
+    Bookmark,
     Coverage,
     Created,
+    Discovery,
     Flaw,
     ModelRecord,
     Page,
@@ -33,18 +35,26 @@ class EntityStore(Protocol):
 
     @abstractmethod
     def create_entities(self, entities: Sequence[NewEntity], *, model: str) -> tuple[Created, ...]:
-        """Persist new ones, marked as needing an embedding; an existing one is left as it is."""
+        """Persist new ones, marked as needing an embedding; an existing one is left as it is.
+
+        Within one call the first of a key wins. A soft-deleted one exists too: see `is_valid`.
+        """
 
     @abstractmethod
     def upsert_entities(self, entities: Sequence[NewEntity], *, model: str) -> tuple[Created, ...]:
-        """Create, or change text and validity; every change of a text sets the marker."""
+        """Create, or change text and validity; every change of a text sets the marker.
+
+        A soft-deleted one is revived. A change back to a text whose vectors are still there
+        needs no embedding, so the marker goes at once.
+        """
 
     @abstractmethod
     def soft_delete(self, uids: Sequence[EntityUid]) -> tuple[EntityUid, ...]:
         """Set valid-to on those that are valid; returns them."""
 
     @abstractmethod
-    def get_entity(self, uid: EntityUid) -> Entity | None: ...
+    def get_entity(self, uid: EntityUid) -> Entity | None:
+        """Also a soft-deleted one."""
 
     @abstractmethod
     def find_by_name(self, name: str, *, limit: int = 10) -> tuple[Entity, ...]:
@@ -58,12 +68,12 @@ class EntityStore(Protocol):
 
     @abstractmethod
     def entities_without_embeddings(
-        self, limit: int = 10, *, model: str, after: EntityUid | None = None
-    ) -> tuple[Entity, ...]:
+        self, limit: int = 10, *, model: str, after: Bookmark | None = None
+    ) -> Discovery:
         """Exactly `limit` valid entities without a vector, if that many exist.
 
-        Marked ones first (index-backed), then a walk by key. `after` pages through the marked
-        and then the unmarked by the last entity returned.
+        Marked ones first (index-backed), then a walk by key over the unmarked; `after` is the
+        bookmark of the page before. What is marked while the walk goes on waits for the next one.
         """
 
     @abstractmethod
@@ -102,7 +112,9 @@ class EntityStore(Protocol):
         """Each vector lands only if its entity is valid and its text is still the embedded one.
 
         Compared and written in one transaction. The marker goes only when the current text's
-        vector is there for every model that is filling or active.
+        vector is there for every model that is filling or active. A vector that is zero, not
+        finite or of a wrong dimension is a `RequestError`, and then nothing is written; a model
+        that takes no vectors is `ModelNotActive`.
         """
 
     @abstractmethod
@@ -123,12 +135,19 @@ class EntityStore(Protocol):
 
     @abstractmethod
     def coverage(self, *, model: str) -> Coverage:
-        """Exact, so it costs a scan; for people and reports."""
+        """Exact, so it costs a scan; for people and reports.
+
+        It holds nobody up: what is written while it counts may count as before or as after.
+        """
 
     @abstractmethod
     def search(
         self, vector: Vector, *, model: str, limit: int = 10, entity_type: str | None = None
-    ) -> SearchResult: ...
+    ) -> SearchResult:
+        """The nearest valid entities by cosine; equal ones by key. At most `MOST_HITS`.
+
+        A stale vector is searched until its new one is there: better than not being found.
+        """
 
     @abstractmethod
     def close(self) -> None: ...

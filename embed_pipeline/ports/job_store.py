@@ -22,7 +22,7 @@ from embed_pipeline.model.job import (
     JobRequest,
     QueueStatus,
 )
-from embed_pipeline.model.lease import Lease, Settled
+from embed_pipeline.model.lease import FailReport, Lease, Settled
 from embed_pipeline.model.recovery import Recovery
 from embed_pipeline.ports.queue_control import Breakers, Counters, Events, Health, SwitchBoard
 
@@ -85,11 +85,13 @@ class JobStore(Protocol):
         """
 
     @abstractmethod
-    def complete(self, lease: Lease, job_ids: Sequence[JobId]) -> Settled:
+    def complete(
+        self, lease: Lease, job_ids: Sequence[JobId], *, reason: str | None = None
+    ) -> Settled:
         """End jobs well; one that was asked for again meanwhile goes back to pending."""
 
     @abstractmethod
-    def fail(self, lease: Lease, failures: Mapping[JobId, FailureRecord]) -> Settled:
+    def fail(self, lease: Lease, failures: Mapping[JobId, FailureRecord]) -> FailReport:
         """Charge an attempt: back to pending after a backoff, or failed for good.
 
         A CRITICAL error is nobody's attempt: such jobs are deferred, and this call refuses them.

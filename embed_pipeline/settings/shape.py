@@ -1,0 +1,122 @@
+"""The settings as the rest of the program sees them: checked, complete and immutable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import SecretStr
+
+
+class Environment(StrEnum):
+    LOCAL = "local"
+    TEST = "test"
+    PRODUCTION = "production"
+
+
+class StoreName(StrEnum):
+    SQLITE = "sqlite"
+    NEO4J = "neo4j"
+
+
+class ProviderName(StrEnum):
+    OPENAI = "openai"
+    LOCAL = "local"
+    MOCK = "mock"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+
+
+class LogFormat(StrEnum):
+    AUTO = "auto"
+    JSON = "json"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSettings:
+    retention: timedelta
+    recovery_interval: timedelta | None
+    """None: nothing is recovered automatically."""
+    lock_duration: timedelta
+    heartbeat_interval: timedelta
+    max_attempts: int
+    max_recoveries: int
+    batch_size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderSettings:
+    """`name` is the provider that works; `requested` the one that was asked for."""
+
+    name: ProviderName
+    requested: ProviderName
+    model: str
+    dimensions: int
+    api_key: SecretStr | None
+    base_url: str | None
+    timeout: timedelta
+    max_requests: int | None
+    """Requests per `interval`; None means without limit."""
+    max_tokens: int | None
+    """API tokens per `interval`; None means without limit."""
+    interval: timedelta
+
+    @property
+    def fell_back(self) -> bool:
+        return self.name is not self.requested
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neo4jSettings:
+    uri: str
+    user: str
+    password: SecretStr
+    database: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSettings:
+    """`queue` and `graph` are there exactly when `backend` is neo4j."""
+
+    backend: StoreName
+    queue: Neo4jSettings | None = None
+    graph: Neo4jSettings | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntitySettings:
+    """How the graph names things; all are identifiers that need no quoting."""
+
+    label: str
+    key: str
+    name: str
+    entity_type: str
+    text: tuple[str, ...]
+    valid_to: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    level: LogLevel
+    format: LogFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    environment: Environment
+    home: Path
+    queue: QueueSettings
+    provider: ProviderSettings
+    stores: StoreSettings
+    entity: EntitySettings
+    logging: LogSettings
+    notes: tuple[str, ...] = field(default=())
+    """One sentence each; entry points print or log them."""

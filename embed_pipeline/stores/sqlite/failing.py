@@ -1,0 +1,96 @@
+"""Failing on SQLite: a charged attempt, then another one later or the end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from embed_pipeline.errors import ErrorCategory
+from embed_pipeline.model.admission import outlives_failure
+from embed_pipeline.model.job import ENTITY_GONE, EmbedJob, FailureRecord, JobId, in_order
+from embed_pipeline.model.lease import FailReport, Lease
+from embed_pipeline.model.retry import RetryPolicy, Verdict, verdict_for
+from embed_pipeline.stores.sqlite import health, rows
+from embed_pipeline.stores.sqlite import job_statements as sql
+from embed_pipeline.stores.sqlite.queue import QueueTransaction
+
+
+def fail(
+    transaction: QueueTransaction,
+    lease: Lease,
+    failures: Mapping[JobId, FailureRecord],
+    *,
+    policy: RetryPolicy,
+) -> FailReport:
+    refuse_critical(failures)
+    held = transaction.all(
+        sql.HELD_JOBS,
+        job_ids=rows.as_list(in_order(failures)),
+        owner=lease.owner,
+        token=lease.token,
+    )
+    retried: list[JobId] = []
+    failed: list[JobId] = []
+    for row in held:
+        job = rows.job_of(row)
+        goes_on = _settle(transaction, row["seq"], job, failures[job.id], policy)
+        (retried if goes_on else failed).append(job.id)
+    _account(transaction, lease, failures, retried, failed)
+    lost = tuple(in_order(set(failures) - set(retried) - set(failed)))
+    return FailReport(retried=tuple(retried), failed=tuple(failed), lost=lost)
+
+
+def refuse_critical(failures: Mapping[JobId, FailureRecord]) -> None:
+    if any(failure.category is ErrorCategory.CRITICAL for failure in failures.values()):
+        raise ValueError("a CRITICAL error is no job's attempt: defer its jobs and halt")
+
+
+def _settle(
+    transaction: QueueTransaction,
+    seq: int,
+    job: EmbedJob,
+    failure: FailureRecord,
+    policy: RetryPolicy,
+) -> bool:
+    """Whether the job goes on."""
+    columns = rows.failure_columns(failure)
+    if verdict_for(job, failure.category) is Verdict.RETRY:
+        backoff = policy.backoff(job.attempts + 1, chance=random.random())
+        transaction.run(
+            sql.RETRY_LATER, seq=seq, available_at=transaction.in_ms(backoff), **columns
+        )
+        return True
+    if outlives_failure(job.again, failure.fail_code):
+        transaction.run(sql.START_AFRESH, seq=seq, now=transaction.now_ms)
+        return True
+    transaction.run(
+        sql.FAIL_JOB,
+        seq=seq,
+        now=transaction.now_ms,
+        charge=1,
+        fail_code=failure.fail_code,
+        fail_reason=failure.error_type,
+        **columns,
+    )
+    return False
+
+
+def _account(
+    transaction: QueueTransaction,
+    lease: Lease,
+    failures: Mapping[JobId, FailureRecord],
+    retried: list[JobId],
+    failed: list[JobId],
+) -> None:
+    if not (retried or failed):
+        return
+    transaction.record("jobs.failed", owner=lease.owner, job_ids=failed, retried=retried)
+    transaction.count(jobs_retried=len(retried), jobs_failed=len(failed))
+    # A deleted entity says nothing about the health of the pipeline.
+    counted = [
+        failures[job_id]
+        for job_id in (*retried, *failed)
+        if failures[job_id].fail_code != ENTITY_GONE
+    ]
+    if counted:
+        health.note_failures(transaction, counted)

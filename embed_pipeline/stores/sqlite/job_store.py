@@ -1,0 +1,228 @@
+"""The JobStore on SQLite: a guard, a transaction, and the verb's own module."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from embed_pipeline.errors import ErrorCategory
+from embed_pipeline.model.job import (
+    CleanupReport,
+    EmbedJob,
+    Enqueued,
+    EnqueueReport,
+    FailureRecord,
+    JobId,
+    JobRequest,
+    QueueStatus,
+)
+from embed_pipeline.model.lease import FailReport, Lease, Settled
+from embed_pipeline.model.policy import QueuePolicy
+from embed_pipeline.model.recovery import RecoveredJob, Recovery
+from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.stores.sqlite import enqueueing, failing, leasing, recovering, rows, settling
+from embed_pipeline.stores.sqlite import job_statements as sql
+from embed_pipeline.stores.sqlite import queue_statements as queue_sql
+from embed_pipeline.stores.sqlite.breakers import SqliteBreakers
+from embed_pipeline.stores.sqlite.events import SqliteCounters, SqliteEvents
+from embed_pipeline.stores.sqlite.health import SqliteHealth
+from embed_pipeline.stores.sqlite.queue import QueueFile, QueueTransaction
+from embed_pipeline.stores.sqlite.switch import SqliteSwitchBoard
+
+PAGE = 1_000
+"""Jobs per transaction in long work, so that nobody waits long for the file's one lock."""
+
+
+class SqliteJobStore(JobStore):
+    def __init__(self, queue: QueueFile, *, policy: QueuePolicy | None = None) -> None:
+        self.queue = queue
+        self._policy = policy or QueuePolicy()
+        self._switch = SqliteSwitchBoard(queue)
+        self._breakers = SqliteBreakers(queue)
+        self._health = SqliteHealth(queue)
+        self._events = SqliteEvents(queue)
+        self._counters = SqliteCounters(queue)
+
+    @property
+    def switch(self) -> SqliteSwitchBoard:
+        return self._switch
+
+    @property
+    def breakers(self) -> SqliteBreakers:
+        return self._breakers
+
+    @property
+    def health(self) -> SqliteHealth:
+        return self._health
+
+    @property
+    def events(self) -> SqliteEvents:
+        return self._events
+
+    @property
+    def counters(self) -> SqliteCounters:
+        return self._counters
+
+    def enqueue(self, requests: Sequence[JobRequest]) -> EnqueueReport:
+        outcomes: list[Enqueued] = []
+        for start in range(0, len(requests), PAGE):
+            page = requests[start : start + PAGE]
+            with self.queue.transaction() as transaction:
+                outcomes += enqueueing.admit(
+                    transaction, page, max_attempts=self._policy.max_attempts
+                )
+        return EnqueueReport(tuple(outcomes))
+
+    def lease(self, *, owner: str, model: str, limit: int, token: str) -> Lease:
+        wish = leasing.Wish(
+            owner=owner,
+            model=model,
+            limit=limit,
+            token=token,
+            duration=self._policy.lock_duration,
+        )
+        with self.queue.transaction() as transaction:
+            return leasing.lease(transaction, wish)
+
+    def heartbeat(self, lease: Lease, job_ids: Sequence[JobId]) -> Settled:
+        if not job_ids:
+            return Settled()
+        with self.queue.transaction() as transaction:
+            return settling.extend(transaction, lease, job_ids)
+
+    def release(self, lease: Lease, job_ids: Sequence[JobId]) -> int:
+        if not job_ids:
+            return 0
+        with self.queue.transaction() as transaction:
+            return settling.release(transaction, lease, job_ids)
+
+    def defer(
+        self,
+        lease: Lease,
+        job_ids: Sequence[JobId],
+        *,
+        error: FailureRecord,
+        strike: bool = False,
+        delay: timedelta = timedelta(0),
+    ) -> Settled:
+        if not job_ids:
+            return Settled()
+        with self.queue.transaction() as transaction:
+            return settling.defer(
+                transaction, lease, job_ids, error=error, strike=strike, delay=delay
+            )
+
+    def complete(
+        self, lease: Lease, job_ids: Sequence[JobId], *, reason: str | None = None
+    ) -> Settled:
+        if not job_ids:
+            return Settled()
+        with self.queue.transaction() as transaction:
+            return settling.complete(transaction, lease, job_ids, reason=reason)
+
+    def fail(self, lease: Lease, failures: Mapping[JobId, FailureRecord]) -> FailReport:
+        if not failures:
+            return FailReport()
+        with self.queue.transaction() as transaction:
+            return failing.fail(transaction, lease, failures, policy=self._policy.retry)
+
+    def recover_stale(self, *, limit: int = 10_000) -> Recovery:
+        return self._recover(
+            lambda transaction, page: transaction.all(
+                sql.STALE_JOBS, now=transaction.now_ms, limit=page
+            ),
+            limit=limit,
+            reason="lease expired",
+        )
+
+    def recover_owner(self, owner: str) -> Recovery:
+        return self._recover(
+            lambda transaction, page: transaction.all(sql.JOBS_OF_OWNER, owner=owner, limit=page),
+            limit=None,
+            reason=f"run {owner} ended",
+        )
+
+    def _recover(
+        self,
+        find: Callable[[QueueTransaction, int], list[sqlite3.Row]],
+        *,
+        limit: int | None,
+        reason: str,
+    ) -> Recovery:
+        recovered: list[RecoveredJob] = []
+        while limit is None or len(recovered) < limit:
+            page = PAGE if limit is None else min(PAGE, limit - len(recovered))
+            with self.queue.transaction() as transaction:
+                stale = find(transaction, page)
+                recovered += recovering.recover(
+                    transaction, stale, policy=self._policy.recovery, reason=reason
+                )
+            if len(stale) < page:
+                break
+        return Recovery(tuple(recovered))
+
+    def retry_failed(
+        self, *, category: ErrorCategory | None = None, limit: int = 10_000
+    ) -> tuple[JobId, ...]:
+        with self.queue.transaction() as transaction:
+            found = transaction.all(
+                sql.RETRY_FAILED, category=category, limit=limit, now=transaction.now_ms
+            )
+            job_ids = tuple(JobId(row["id"]) for row in found)
+            if job_ids:
+                transaction.record("jobs.retried", job_ids=job_ids)
+            return job_ids
+
+    def cleanup(self, *, older_than: timedelta) -> CleanupReport:
+        completed = failed = events = 0
+        while True:
+            with self.queue.transaction() as transaction:
+                cutoff = transaction.in_ms(-older_than)
+                found = transaction.all(sql.DELETE_ENDED, cutoff=cutoff, limit=PAGE)
+                events += (
+                    gone := transaction.run(queue_sql.DELETE_EVENTS, cutoff=cutoff, limit=PAGE)
+                )
+                page_failed = sum(row["status"] == "failed" for row in found)
+                completed, failed = completed + len(found) - page_failed, failed + page_failed
+                if found or gone:
+                    transaction.record(
+                        "jobs.cleaned_up", jobs=len(found), failed=page_failed, events=gone
+                    )
+                    transaction.count(jobs_cleaned_up=len(found))
+            if len(found) < PAGE and gone < PAGE:
+                return CleanupReport(completed=completed, failed=failed, events=events)
+
+    def get(self, job_id: JobId) -> EmbedJob | None:
+        with self.queue.reading() as look:
+            found = look.all(sql.GET_JOB, id=job_id)
+        return rows.job_of(found[0]) if found else None
+
+    def failed_jobs(
+        self, *, category: ErrorCategory | None = None, limit: int = 100
+    ) -> tuple[EmbedJob, ...]:
+        with self.queue.reading() as look:
+            found = look.all(sql.FAILED_JOBS, category=category, limit=limit)
+        return tuple(rows.job_of(row) for row in found)
+
+    def next_due(self, *, model: str) -> datetime | None:
+        with self.queue.reading() as look:
+            due = look.all(sql.NEXT_DUE, model=model)[0]["due"]
+        return None if due is None else rows.from_ms(due)
+
+    def live_owners(self) -> frozenset[str]:
+        with self.queue.reading() as look:
+            return frozenset(row["name"] for row in look.all(sql.LIVE_OWNERS, now=look.now_ms))
+
+    def get_queue_status(self) -> QueueStatus:
+        with self.queue.reading() as look:
+            row = look.all(sql.COUNT_BY_STATUS)[0]
+        return QueueStatus(
+            pending=row["pending"],
+            processing=row["processing"],
+            completed=row["ended"] - row["failed"],
+            failed=row["failed"],
+        )
+
+    def close(self) -> None:
+        self.queue.close()

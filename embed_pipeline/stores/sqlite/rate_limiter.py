@@ -1,0 +1,85 @@
+"""The sliding window in the queue's file, so that all processes draw from one budget."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from embed_pipeline.model.window import Allowance, Denied, Grant, RateLimit, Spent, Window, fits
+from embed_pipeline.ports.rate_limiter import RateLimiter
+from embed_pipeline.stores.sqlite import queue_statements as sql
+from embed_pipeline.stores.sqlite import rows
+from embed_pipeline.stores.sqlite.queue import QueueFile, QueueTransaction
+
+
+class SqliteRateLimiter(RateLimiter):
+    """One provider's budget. The transaction's lock is what serialises the takers."""
+
+    def __init__(self, queue: QueueFile, *, provider: str, limit: RateLimit) -> None:
+        self._queue = queue
+        self._provider = provider
+        self._limit = limit
+        self._pause_state = f"pause:{provider}"
+
+    def take(self, cost: Spent) -> Grant | Denied:
+        with self._queue.transaction() as transaction:
+            now, limit = transaction.now, self._limit
+            free_from = self._window(transaction).free_from(limit, cost, now)
+            if free_from > now:
+                return Denied(retry_at=free_from)
+            bucket = limit.bucket_at(now)
+            transaction.run(sql.SPEND_IN_BUCKET, **self._in_bucket(bucket, cost))
+            transaction.run(
+                sql.FORGET_BUCKETS,
+                provider=self._provider,
+                oldest=rows.to_us(limit.oldest_counting(now)),
+            )
+            return Grant(cost=cost, bucket=bucket, valid_until=now + limit.sub_bucket)
+
+    def give_back(self, grant: Grant, *, unused: Spent | None = None) -> None:
+        with self._queue.transaction() as transaction:
+            transaction.run(
+                sql.RETURN_TO_BUCKET, **self._in_bucket(grant.bucket, unused or grant.cost)
+            )
+
+    def pause(self, duration: timedelta) -> None:
+        with self._queue.transaction() as transaction:
+            until = transaction.in_ms(duration)
+            earlier = transaction.state(self._pause_state)
+            if earlier is None or earlier["until"] < until:
+                transaction.set_state(self._pause_state, {"until": until})
+                transaction.record("limiter.paused", provider=self._provider, until=until)
+                transaction.announce(
+                    "limiter.paused", provider=self._provider, until=transaction.now + duration
+                )
+
+    def allowance(self) -> Allowance:
+        with self._queue.reading() as look:
+            limit, now, window = self._limit, look.now, self._window(look)
+            spent = window.spent(limit, now)
+            one = Spent(requests=1, tokens=1 if limit.tokens is not None else 0)
+            paused = window.paused_until is not None and now < window.paused_until
+            if paused or not fits(limit, spent, one):
+                return Allowance(requests=0, tokens=0, back_at=window.free_from(limit, one, now))
+            return Allowance(
+                requests=limit.requests - spent.requests,
+                tokens=None if limit.tokens is None else limit.tokens - spent.tokens,
+            )
+
+    def _window(self, look: QueueTransaction) -> Window:
+        oldest = rows.to_us(self._limit.oldest_counting(look.now))
+        found = look.all(sql.READ_BUCKETS, provider=self._provider, oldest=oldest)
+        pause = look.state(self._pause_state)
+        return Window(
+            buckets={
+                rows.from_us(row["bucket"]): Spent(row["requests"], row["tokens"]) for row in found
+            },
+            paused_until=rows.from_ms(pause["until"]) if pause else None,
+        )
+
+    def _in_bucket(self, bucket: datetime, cost: Spent) -> dict[str, object]:
+        return {
+            "provider": self._provider,
+            "bucket": rows.to_us(bucket),
+            "requests": cost.requests,
+            "tokens": cost.tokens,
+        }

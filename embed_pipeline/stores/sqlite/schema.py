@@ -1,0 +1,106 @@
+"""The tables of the queue's file; made on first use, versioned by `user_version`."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from embed_pipeline.errors import SchemaMissing
+
+VERSION = 1
+
+_TABLES = """
+CREATE TABLE embed_job (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    entity_uid TEXT NOT NULL,
+    model TEXT NOT NULL,
+    version TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('pending', 'processing', 'completed', 'failed')),
+    priority INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 9),
+    rank INTEGER GENERATED ALWAYS AS (-priority) VIRTUAL,
+    created_at INTEGER NOT NULL,
+    available_at INTEGER NOT NULL,
+    processed_at INTEGER,
+    lock_owner TEXT,
+    lock_until INTEGER,
+    lease_token TEXT,
+    done_token TEXT,
+    last_heartbeat_at INTEGER,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    max_attempts INTEGER NOT NULL,
+    recoveries INTEGER NOT NULL DEFAULT 0,
+    recovered_at INTEGER,
+    strikes INTEGER NOT NULL DEFAULT 0,
+    tier INTEGER GENERATED ALWAYS AS (
+        CASE WHEN strikes >= 4 THEN 2 WHEN strikes >= 2 THEN 1 ELSE 0 END
+    ) VIRTUAL,
+    force INTEGER NOT NULL DEFAULT 0,
+    again INTEGER NOT NULL DEFAULT 0,
+    error TEXT,
+    error_type TEXT,
+    error_category TEXT,
+    error_stack TEXT,
+    fail_code TEXT,
+    fail_reason TEXT,
+    UNIQUE (entity_uid, model, version)
+);
+
+-- Equality down to the due time, so that a lease seeks and never walks deferred jobs.
+CREATE INDEX job_ready ON embed_job (model, rank, tier, available_at) WHERE status = 'pending';
+CREATE INDEX job_expiry ON embed_job (lock_until) WHERE status = 'processing';
+CREATE INDEX job_owner ON embed_job (lock_owner, lock_until) WHERE status = 'processing';
+CREATE INDEX job_token ON embed_job (lease_token) WHERE status = 'processing';
+CREATE INDEX job_ended ON embed_job (processed_at) WHERE status IN ('completed', 'failed');
+CREATE INDEX job_failed ON embed_job (processed_at) WHERE status = 'failed';
+
+CREATE TABLE event (
+    seq INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    owner TEXT,
+    reason TEXT,
+    job_ids TEXT NOT NULL,
+    facts TEXT NOT NULL
+);
+CREATE INDEX event_at ON event (at);
+
+-- Switch, breakers and health: one small document each.
+CREATE TABLE shared_state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE budget_bucket (
+    provider TEXT NOT NULL,
+    bucket INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    PRIMARY KEY (provider, bucket)
+) WITHOUT ROWID;
+"""
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Make the tables in an empty file; refuse a file of a newer version."""
+    if _version(connection) == VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have been quicker between the look and the lock.
+        found = _version(connection)
+        if found == 0:
+            for statement in _TABLES.split(";\n"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    if found not in (0, VERSION):
+        raise SchemaMissing(
+            f"The queue's file has schema version {found}, this program knows {VERSION}: "
+            "use the program that made it, or move the file away to start an empty queue."
+        )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])

@@ -1,0 +1,80 @@
+"""Structured logs: `emit` says what happened by the name of an event and its facts.
+
+Lines go through the standard logger "embed_pipeline", each one complete, so whatever handler a
+host installs (Dagster, a test, nothing) gets the same text. Unless `configure` was called they
+are JSON and follow the host's own logging setup.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+from embed_pipeline.telemetry.events import EVENTS
+from embed_pipeline.telemetry.redaction import redact, register_secret
+from embed_pipeline.telemetry.rendering import as_entry, as_json, as_text
+
+__all__ = ["LOGGER_NAME", "configure", "emit", "redact", "register_secret"]
+
+LOGGER_NAME = "embed_pipeline"
+
+_render: Callable[[Mapping[str, Any]], str] = as_json
+
+
+class _StderrHandler(logging.Handler):
+    """Looks up stderr for each line: test runners and CLIs replace it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            sys.stderr.write(self.format(record) + "\n")
+        except Exception:  # the standard library's own rule for handlers
+            self.handleError(record)
+
+
+_HANDLER = _StderrHandler()
+
+
+def emit(event: str, /, **facts: object) -> None:
+    """Log one event of the table in `events`.
+
+    Facts are given in snake_case and shown in camelCase; an exception as `error` becomes
+    errorType, message and stack. Raises ValueError for a name that is not in the table, and
+    never because of a fact.
+    """
+    kind = EVENTS.get(event)
+    if kind is None:
+        raise ValueError(f"{event!r} is not in the table of events")
+    _log.log(kind.level, event, facts=facts, at=time.time())
+
+
+def configure(level: str = "INFO", format: str = "auto") -> None:  # noqa: A002
+    """Send lines to stderr; for entry points. May be called again to change either.
+
+    `auto` is text on a terminal and JSON elsewhere.
+    """
+    global _render
+    if format == "auto":
+        format = "text" if sys.stderr.isatty() else "json"  # noqa: A001
+    _render = {"json": as_json, "text": as_text}[format]
+    logger = logging.getLogger(LOGGER_NAME)
+    logger.setLevel(level)
+    logger.addHandler(_HANDLER)  # adding it twice changes nothing
+
+
+def _rendered(_logger: WrappedLogger, _method: str, entry: EventDict) -> str:
+    return _render(entry)
+
+
+# Wrapped by hand and not through structlog.configure, which belongs to the host program.
+_log: structlog.stdlib.BoundLogger = structlog.wrap_logger(
+    logging.getLogger(LOGGER_NAME),
+    processors=[structlog.stdlib.filter_by_level, as_entry, _rendered],
+    wrapper_class=structlog.stdlib.BoundLogger,
+    context_class=dict,
+)

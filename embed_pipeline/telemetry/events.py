@@ -1,0 +1,63 @@
+"""The table of everything that is ever logged: name, level, sentence.
+
+Names are `noun.verb_past`. A sentence may quote facts in braces; one that is not given reads "?".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from logging import CRITICAL, ERROR, INFO, WARNING
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+
+class EventKind(NamedTuple):
+    level: int
+    sentence: str
+
+
+EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
+    {
+        # jobs and leases
+        "jobs.enqueued": EventKind(INFO, "Jobs were put into the queue."),
+        "jobs.leased": EventKind(INFO, "Leased {count} jobs."),
+        "jobs.released": EventKind(INFO, "Gave {count} unstarted jobs back."),
+        "jobs.completed": EventKind(INFO, "Completed {count} jobs."),
+        "jobs.deferred": EventKind(INFO, "Gave {count} started jobs back without an attempt."),
+        "jobs.recovered": EventKind(INFO, "Recovered {count} jobs of vanished workers."),
+        "jobs.retried": EventKind(INFO, "Gave {count} failed jobs a fresh start."),
+        "jobs.cleaned_up": EventKind(INFO, "Deleted {count} ended jobs past retention."),
+        "job.failed": EventKind(ERROR, "A job failed for good."),
+        "job.retry_planned": EventKind(WARNING, "An attempt failed; the job will be tried again."),
+        "job.superseded": EventKind(INFO, "The text changed meanwhile; its new version is queued."),
+        "lease.lost": EventKind(WARNING, "The lease of {count} jobs was lost to somebody else."),
+        "lease.refused": EventKind(INFO, "The queue gives out no jobs now."),
+        "heartbeat.missed": EventKind(WARNING, "No heartbeat for too long: a worker may be gone."),
+        "heartbeat.failed": EventKind(WARNING, "A heartbeat could not be written."),
+        "recovery.failed": EventKind(ERROR, "Recovery failed; it is tried again at its next turn."),
+        # health, switch, breakers, budget
+        "health.degraded": EventKind(WARNING, "{consecutive_failures} failures in a row."),
+        "health.critical": EventKind(CRITICAL, "Every run that takes jobs dies."),
+        "health.recovered": EventKind(INFO, "A success ended the row of failures."),
+        "queue.halted": EventKind(CRITICAL, "The queue is halted until a person resumes it."),
+        "queue.paused": EventKind(INFO, "The queue was paused."),
+        "queue.resumed": EventKind(INFO, "The queue was resumed."),
+        "breaker.opened": EventKind(WARNING, "{name} does not answer; everybody waits."),
+        "breaker.closed": EventKind(INFO, "{name} answers again."),
+        "limiter.exhausted": EventKind(INFO, "The budget of this interval is used up."),
+        "limiter.paused": EventKind(INFO, "The provider asked everybody to wait."),
+        "provider.fell_back": EventKind(WARNING, "Another provider steps in."),
+        # entities and models
+        "entities.created": EventKind(INFO, "Created {count} entities."),
+        "entities.discovered": EventKind(INFO, "Found {count} entities that need an embedding."),
+        "entities.queue_unavailable": EventKind(
+            WARNING, "Entities were saved but not queued; discovery will queue them."
+        ),
+        "model.registered": EventKind(INFO, "The graph's first model was registered."),
+        "load.row_refused": EventKind(WARNING, "A row could not be loaded."),
+        # runs
+        "batch.measured": EventKind(INFO, "One batch is done."),
+        "run.interrupted": EventKind(WARNING, "The run was interrupted and finishes what it has."),
+        "settings.noted": EventKind(WARNING, "A setting deserves attention."),
+    }
+)

@@ -1,0 +1,68 @@
+"""The two looks of a log line: JSON for machines, text for a terminal."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, MutableMapping
+from datetime import UTC, datetime
+from typing import Any
+
+from structlog.typing import WrappedLogger
+
+from embed_pipeline.telemetry.events import EVENTS
+from embed_pipeline.telemetry.facts import camel_case, plain_facts
+
+RESERVED = frozenset({"event", "level", "timestamp"})
+
+
+class _Gaps(dict[str, Any]):
+    def __missing__(self, name: str) -> str:
+        return "?"
+
+
+def as_entry(
+    _logger: WrappedLogger, _method: str, event_dict: MutableMapping[str, Any]
+) -> Mapping[str, Any]:
+    """The finished line as a mapping: event, level, message and time first, then the facts."""
+    name = event_dict["event"]
+    facts = plain_facts(event_dict["facts"])
+    message = str(facts.pop("message", None) or _sentence(name, facts))
+    return {
+        "timestamp": _moment(event_dict["at"]),
+        "level": logging.getLevelName(EVENTS[name].level).lower(),
+        "event": name,
+        "message": message,
+    } | {_free_name(camel_case(fact)): value for fact, value in facts.items()}
+
+
+def as_json(entry: Mapping[str, Any]) -> str:
+    return json.dumps(entry, default=str)
+
+
+def as_text(entry: Mapping[str, Any]) -> str:
+    """One line, so that no value can pose as another entry; a stack follows, indented."""
+    head = ("timestamp", "level", "event", "message")
+    facts = [
+        f"{name}={json.dumps(value)}"
+        for name, value in entry.items()
+        if name not in (*head, "stack")
+    ]
+    message = " ".join(entry["message"].splitlines())
+    line = f"{entry['timestamp']} {entry['level'].upper():8} {entry['event']}: {message}"
+    stack = "".join(f"\n    {row}" for row in str(entry.get("stack") or "").splitlines())
+    return " ".join([line, *facts]) + stack
+
+
+def _sentence(name: str, facts: Mapping[str, Any]) -> str:
+    return EVENTS[name].sentence.format_map(_Gaps(facts))
+
+
+def _free_name(name: str) -> str:
+    """A fact called like one of our own keys keeps its value under a name beside it."""
+    return f"{name}_" if name in RESERVED else name
+
+
+def _moment(seconds: float) -> str:
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

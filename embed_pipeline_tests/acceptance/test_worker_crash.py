@@ -1,0 +1,48 @@
+"""Real workers, killed with -9."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from embed_pipeline.model.job import JobStatus
+from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
+from embed_pipeline.stores.sqlite.queue import QueueFile
+from embed_pipeline_tests.acceptance.fragile_worker import FAST, KILLER
+from embed_pipeline_tests.contracts.job_store.scene import add_jobs, request
+
+WORKER = "embed_pipeline_tests.acceptance.fragile_worker"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "queue.sqlite"
+
+
+def run_worker(path: Path, owner: str) -> int:
+    return subprocess.run([sys.executable, "-m", WORKER, str(path), owner], timeout=60).returncode
+
+
+def test_job_that_kills_its_worker_ends_and_takes_no_innocent_with_it(path: Path) -> None:
+    store = SqliteJobStore(QueueFile(path), policy=FAST)
+    add_jobs(store, 1_000, prefix="before")
+    store.enqueue([request(KILLER)])
+    add_jobs(store, 999, prefix="after")
+
+    deaths = 0
+    while run_worker(path, owner := f"run-{deaths}") == -signal.SIGKILL:
+        store.recover_owner(owner)
+        deaths += 1
+        assert deaths <= 15, "the killer is never ended"
+
+    (killer,) = store.failed_jobs()
+    status = store.get_queue_status()
+    assert (status.completed, status.failed, status.pending) == (1_999, 1, 0)
+    assert (killer.entity_uid, killer.status) == (KILLER, JobStatus.FAILED)
+    assert (killer.fail_code, killer.fail_reason) == ("timeout", "lease_expired")
+    assert (killer.recoveries, killer.attempts, deaths) == (5, 0, 5)
+    store.close()

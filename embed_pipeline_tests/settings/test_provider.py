@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from embed_pipeline.settings import ProviderName, load_settings
+from embed_pipeline_tests.settings.environments import PRODUCTION, problems
+
+OPENAI = {"EMBED_ENV": "test", "EMBEDDING_PROVIDER": "openai", "OPENAI_API_KEY": "key-for-tests"}
+
+
+def test_a_key_alone_never_selects_openai() -> None:
+    settings = load_settings({"EMBED_ENV": "local", "OPENAI_API_KEY": "key-for-tests"})
+
+    assert settings.provider.name is ProviderName.LOCAL
+    assert settings.notes == ()
+
+
+@pytest.mark.parametrize("key", [None, "", "  "])
+def test_openai_without_a_key_falls_back_to_local_outside_production(key: str | None) -> None:
+    environ = {
+        "EMBED_ENV": "test",
+        "EMBEDDING_PROVIDER": "openai",
+        "EMBEDDING_MODEL": "text-embedding-3-large",
+        "EMBEDDING_DIMENSIONS": "3072",
+    }
+
+    settings = load_settings(environ if key is None else {**environ, "OPENAI_API_KEY": key})
+
+    provider = settings.provider
+    assert (provider.name, provider.requested) == (ProviderName.LOCAL, ProviderName.OPENAI)
+    assert provider.fell_back
+    assert (provider.model, provider.dimensions) == ("l2_supercat", 256)
+    assert len(settings.notes) == 1
+    assert settings.notes[0].startswith("OPENAI_API_KEY is not set: the local provider steps in")
+
+
+@pytest.mark.parametrize("key", ["", " "])
+def test_openai_without_a_key_stops_production(key: str) -> None:
+    assert problems({**PRODUCTION, "OPENAI_API_KEY": key}) == (
+        "OPENAI_API_KEY must be set in production when EMBEDDING_PROVIDER is openai.",
+    )
+
+
+def test_production_needs_no_key_for_another_provider() -> None:
+    without_key = {**PRODUCTION, "OPENAI_API_KEY": "", "EMBEDDING_PROVIDER": "local"}
+
+    settings = load_settings(without_key)
+
+    assert settings.provider.name is ProviderName.LOCAL
+    assert not settings.provider.fell_back
+
+
+def test_the_mock_in_production_is_noted() -> None:
+    assert load_settings({**PRODUCTION, "EMBEDDING_PROVIDER": "mock"}).notes == (
+        "EMBEDDING_PROVIDER is mock in production: its vectors mean nothing.",
+    )
+
+
+def test_a_line_end_after_the_key_is_dropped() -> None:
+    key = load_settings({**OPENAI, "OPENAI_API_KEY": "key-for-tests\n"}).provider.api_key
+
+    assert key is not None
+    assert key.get_secret_value() == "key-for-tests"
+
+
+def test_model_and_dimensions_can_be_set() -> None:
+    provider = load_settings(
+        {**OPENAI, "EMBEDDING_MODEL": "BAAI/bge-m3", "EMBEDDING_DIMENSIONS": "1024"}
+    ).provider
+
+    assert (provider.model, provider.dimensions) == ("BAAI/bge-m3", 1024)
+
+
+def test_only_remote_providers_have_a_limit_by_default() -> None:
+    remote, local = load_settings(OPENAI).provider, load_settings({}).provider
+
+    assert (remote.max_requests, remote.interval) == (20, timedelta(seconds=60))
+    assert (local.max_requests, local.max_tokens) == (None, None)
+
+
+def test_a_limit_that_is_set_holds_for_every_provider() -> None:
+    limits = {"EMBEDDING_RATE_LIMIT_TOKENS": "5", "EMBEDDING_TOKEN_BUDGET": "1000"}
+
+    provider = load_settings(limits).provider
+
+    assert (provider.max_requests, provider.max_tokens) == (5, 1000)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "allowed"),
+    [
+        ("EMBEDDING_RATE_LIMIT_TOKENS", "0", "a whole number of requests from 1 to 1000000"),
+        ("EMBEDDING_RATE_LIMIT_TOKENS", "-3", "a whole number of requests from 1 to 1000000"),
+        (
+            "EMBEDDING_RATE_LIMIT_INTERVAL",
+            "0",
+            "a whole number of milliseconds from 1000 to 86400000",
+        ),
+        ("EMBEDDING_TOKEN_BUDGET", "0", "a whole number of tokens from 1 to 1000000000"),
+        ("EMBEDDING_DIMENSIONS", "4097", "a whole number of dimensions from 1 to 4096"),
+        ("EMBEDDING_MODEL", "", "a model name of up to 128 characters without spaces"),
+        ("OPENAI_ALLOW_PLAINTEXT", "maybe", "true or false"),
+    ],
+)
+def test_bad_values_are_refused_with_what_is_allowed(
+    variable: str, value: str, allowed: str
+) -> None:
+    assert problems({variable: value}) == (f"{variable} must be {allowed}, got {value!r}.",)
+
+
+def test_a_timeout_of_half_the_lock_is_refused() -> None:
+    environ = {"EMBED_JOB_LOCK_DURATION": "10000", "EMBEDDING_TIMEOUT": "5000"}
+
+    assert problems(environ) == (
+        "EMBEDDING_TIMEOUT must be less than half of EMBED_JOB_LOCK_DURATION,"
+        " at most 4999 milliseconds, got '5000'.",
+    )
+    assert load_settings({**environ, "EMBEDDING_TIMEOUT": "4999"})
+
+
+def test_a_timeout_is_not_judged_by_a_lock_that_is_bad_itself() -> None:
+    told = problems({"EMBED_JOB_LOCK_DURATION": "long", "EMBEDDING_TIMEOUT": "5000000"})
+
+    assert [sentence.split()[0] for sentence in told] == ["EMBED_JOB_LOCK_DURATION"]
+
+
+@pytest.mark.parametrize(("lock", "timeout"), [("300000", 60_000), ("10000", 4_000), ("1000", 400)])
+def test_the_default_timeout_stays_well_under_the_lock(lock: str, timeout: int) -> None:
+    provider = load_settings({"EMBED_JOB_LOCK_DURATION": lock}).provider
+
+    assert provider.timeout == timedelta(milliseconds=timeout)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://api.example/v1",
+        "http://localhost:8080/v1",
+        "http://127.9.8.7/v1/",
+        "http://[::1]:1/v1",
+        "HTTP://LOCALHOST",
+    ],
+)
+def test_https_and_http_to_loopback_are_taken(url: str) -> None:
+    settings = load_settings({**OPENAI, "OPENAI_BASE_URL": url})
+
+    assert settings.provider.base_url == url
+    assert settings.notes == ()
+
+
+@pytest.mark.parametrize(
+    "url", ["http://api.example/v1", "http://10.0.0.1", "http://localhost.evil.example", "http://0"]
+)
+def test_http_to_another_machine_needs_a_permission_which_is_noted(url: str) -> None:
+    environ = {**OPENAI, "OPENAI_BASE_URL": url}
+
+    assert problems(environ) == (
+        "OPENAI_BASE_URL must use https because its host is not loopback"
+        " (OPENAI_ALLOW_PLAINTEXT=true allows http).",
+    )
+    assert load_settings({**environ, "OPENAI_ALLOW_PLAINTEXT": "true"}).notes == (
+        "OPENAI_ALLOW_PLAINTEXT is true: key and texts travel unencrypted to OPENAI_BASE_URL.",
+    )
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://api.example", "api.example/v1", "https://", "https://a:b", "https://a?key=b"]
+)
+def test_what_is_no_base_url_is_refused(url: str) -> None:
+    assert problems({**OPENAI, "OPENAI_BASE_URL": url}) == (
+        "OPENAI_BASE_URL must be an https URL without query or fragment.",
+    )
+
+
+def test_other_tools_openai_variables_do_not_stop_a_local_start() -> None:
+    settings = load_settings({"EMBED_ENV": "local", "OPENAI_BASE_URL": "http://proxy.example"})
+
+    assert settings.provider.name is ProviderName.LOCAL

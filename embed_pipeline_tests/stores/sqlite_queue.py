@@ -1,0 +1,66 @@
+"""The SQLite side of the queue contracts."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from embed_pipeline.model.job import JobId
+from embed_pipeline.model.policy import QueuePolicy
+from embed_pipeline.model.window import RateLimit
+from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
+from embed_pipeline.stores.sqlite.queue import QueueFile
+from embed_pipeline.stores.sqlite.rate_limiter import SqliteRateLimiter
+from embed_pipeline_tests.clocks import FakeClock
+
+
+class SqliteQueueBackend:
+    def __init__(self, path: Path, clock: FakeClock) -> None:
+        self.path = path
+        self.clock = clock
+        self._files: list[QueueFile] = []
+        self._queries: list[str] | None = None
+
+    def open_store(self, *, policy: QueuePolicy | None = None) -> SqliteJobStore:
+        return SqliteJobStore(self.open_file(), policy=policy)
+
+    def open_limiter(self, *, provider: str, limit: RateLimit) -> SqliteRateLimiter:
+        return SqliteRateLimiter(self.open_file(), provider=provider, limit=limit)
+
+    def open_file(self) -> QueueFile:
+        file = QueueFile(self.path, clock=self.clock)
+        with file.reading() as look:
+            look.connection.set_trace_callback(self._saw)
+        self._files.append(file)
+        return file
+
+    def alter(self, job_id: JobId, **fields: object) -> None:
+        assignments = ", ".join(f"{name} = ?" for name in fields)
+        with self.raw() as connection:
+            connection.execute(
+                f"UPDATE embed_job SET {assignments} WHERE id = ?", (*fields.values(), job_id)
+            )
+
+    @contextmanager
+    def counting_queries(self) -> Iterator[list[str]]:
+        self._queries = []
+        yield self._queries
+        self._queries = None
+
+    @contextmanager
+    def raw(self) -> Iterator[sqlite3.Connection]:
+        connection = sqlite3.connect(self.path, isolation_level=None)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+
+    def _saw(self, query: str) -> None:
+        if self._queries is not None:
+            self._queries.append(query)

@@ -1,0 +1,173 @@
+"""The layout shows the architecture; this keeps it true."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import embed_pipeline
+
+ROOT = Path(embed_pipeline.__file__).parent
+
+FLOORS = {
+    "errors": 0,
+    "telemetry": 0,
+    "model": 1,
+    "settings": 1,
+    "ports": 2,
+    "worker": 3,
+    "reaper": 3,
+    "stores": 3,
+    "providers": 3,
+    "wiring": 4,
+    "defs": 5,
+    "interfaces": 5,
+    "definitions": 6,
+    "__main__": 6,
+}
+
+HOMES = {
+    "dagster": {"defs", "definitions"},
+    "neo4j": {"stores.neo4j"},
+    "sqlite3": {"stores.sqlite"},
+    "openai": {"providers.openai"},
+    "wordllama": {"providers.local"},
+    "psycopg": {"reaper"},
+    "typer": {"interfaces", "__main__"},
+    "rich": {"interfaces"},
+    "structlog": {"telemetry"},
+    "pydantic": {"settings", "defs"},
+    "pydantic_settings": {"settings"},
+}
+
+LONGEST_MODULE = 250
+LONGEST_FUNCTION = 40
+
+
+def modules() -> Iterator[tuple[str, ast.Module, str]]:
+    for path in sorted(ROOT.rglob("*.py")):
+        source = path.read_text()
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        yield name, ast.parse(source), source
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def at_home(module: str, homes: set[str]) -> bool:
+    return any(module == home or module.startswith(home + ".") for home in homes)
+
+
+def looks_up_or_across(module: str, target: str) -> bool:
+    room, other = module.split(".")[0], target.split(".")[1]
+    if other not in FLOORS or room == other:
+        return False  # our own room, or a name of the package itself
+    return FLOORS[other] >= FLOORS[room]
+
+
+def test_every_module_imports_only_from_a_lower_floor_or_its_own_room() -> None:
+    wrong = [
+        f"{name} imports {target}"
+        for name, tree, _ in modules()
+        if name in FLOORS or "." in name
+        for target in imports(tree)
+        if target.startswith("embed_pipeline.") and looks_up_or_across(name, target)
+    ]
+
+    assert wrong == []
+
+
+def test_every_room_has_a_floor() -> None:
+    rooms = {name.split(".")[0] for name, _, _ in modules()} - {"__init__", "embed_pipeline", ""}
+
+    assert rooms <= FLOORS.keys()
+
+
+def test_third_party_packages_stay_in_their_homes() -> None:
+    wrong = [
+        f"{name} imports {target}"
+        for name, tree, _ in modules()
+        for target in imports(tree)
+        if (homes := HOMES.get(target.split(".")[0])) and not at_home(name, homes)
+    ]
+
+    assert wrong == []
+
+
+def test_only_the_settings_read_the_environment() -> None:
+    readers = {
+        name for name, _, source in modules() if "os.environ" in source or "getenv" in source
+    }
+
+    assert readers <= {name for name in readers if at_home(name, {"settings"})}
+
+
+def test_only_the_clock_asks_for_the_time_of_day() -> None:
+    askers = {name for name, _, source in modules() if "datetime.now(" in source}
+
+    assert askers <= {"ports.clock"}
+
+
+def test_backends_and_providers_do_not_know_each_other() -> None:
+    wrong = [
+        f"{name} imports {target}"
+        for name, tree, _ in modules()
+        if name.startswith("stores.")
+        for target in imports(tree)
+        if target.startswith("embed_pipeline.stores.")
+        and target.split(".")[2] != name.split(".")[1]
+    ]
+
+    assert wrong == []
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    names = {name for name, _, _ in modules()}
+    graph: dict[str, set[str]] = defaultdict(set)
+    for name, tree, _ in modules():
+        for target in imports(tree):
+            inner = target.removeprefix("embed_pipeline.")
+            for candidate in (inner, inner.rpartition(".")[0]):
+                if candidate in names and candidate != name:
+                    graph[name].add(candidate)
+                    break
+
+    TopologicalSorter(graph).prepare()  # raises CycleError
+
+
+def test_modules_and_functions_stay_small() -> None:
+    long_modules = {
+        name: len(source.splitlines())
+        for name, _, source in modules()
+        if len(source.splitlines()) > LONGEST_MODULE
+    }
+    long_functions = {
+        f"{name}.{node.name}": node.end_lineno - node.lineno + 1
+        for name, tree, _ in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno + 1 > LONGEST_FUNCTION
+    }
+
+    assert (long_modules, long_functions) == ({}, {})
+
+
+def test_dagster_files_have_no_postponed_annotations() -> None:
+    """Dagster compares an op's annotations with classes; a string would not do."""
+    wrong = [
+        name
+        for name, _, source in modules()
+        if at_home(name, {"defs", "definitions"}) and "from __future__ import annotations" in source
+    ]
+
+    assert wrong == []
