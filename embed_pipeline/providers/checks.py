@@ -1,0 +1,50 @@
+"""What every provider checks: the texts before they are sent, the vectors before they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from embed_pipeline.errors import InputRefused, MalformedResponse
+from embed_pipeline.ports.embedding_provider import Vectors
+
+
+def refuse_unusable(texts: Sequence[str]) -> None:
+    """Empty texts and broken Unicode are refused by every provider, so a request would be lost."""
+    for position, text in enumerate(texts):
+        if not text:
+            raise InputRefused(f"Text {position} of {len(texts)} is empty.")
+        try:
+            text.encode()
+        except UnicodeEncodeError as exc:
+            raise InputRefused(
+                f"Text {position} of {len(texts)} is not valid Unicode at character {exc.start}."
+            ) from exc
+
+
+def checked(vectors: Vectors, *, count: int, dimensions: int) -> Vectors:
+    """The same vectors: one finite, non-zero float32 row per text, of the right dimension.
+
+    A zero row is malformed because it has no direction: cosine similarity divides by its length.
+    """
+    if vectors.ndim != 2 or vectors.dtype != np.float32:
+        raise MalformedResponse(
+            f"The vectors are no float32 table but {vectors.dtype} {vectors.shape}."
+        )
+    if len(vectors) != count:
+        raise MalformedResponse(f"{len(vectors)} vectors came back for {count} texts.")
+    if vectors.shape[1] != dimensions:
+        raise MalformedResponse(
+            f"The vectors have {vectors.shape[1]} dimensions where {dimensions} are configured."
+        )
+    _refuse_rows(vectors, ~np.isfinite(vectors).all(axis=1), "holds a number that is not finite")
+    _refuse_rows(vectors, ~vectors.any(axis=1), "is all zero")
+    return vectors
+
+
+def _refuse_rows(vectors: Vectors, is_bad: npt.ArrayLike, complaint: str) -> None:
+    bad = np.flatnonzero(is_bad)
+    if bad.size:
+        raise MalformedResponse(f"Vector {bad[0]} of {len(vectors)} {complaint}.")

@@ -1,0 +1,121 @@
+"""A static model inside this process: offline, no key, no cost; its weights ship in a wheel."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from embed_pipeline.errors import ConfigurationError
+from embed_pipeline.ports.embedding_provider import Embedded, EmbeddingProvider, Vectors
+from embed_pipeline.providers.checks import checked, refuse_unusable
+from embed_pipeline.providers.config import ProviderConfig
+
+MODEL_NAME = "l2_supercat"
+DIMENSIONS = 256
+_TOKENS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    tokenizer: Any
+    table: Vectors
+    """One row per token of the vocabulary."""
+
+    def vectors(self, token_ids: Sequence[Sequence[int]]) -> Vectors:
+        """The direction of each text's summed token rows, as unit vectors.
+
+        wordllama's own pooling pads 64 texts to the longest of them: one long text among them
+        takes gigabytes.
+        """
+        vectors = np.zeros((len(token_ids), self.table.shape[1]), np.float32)
+        for position, ids in enumerate(token_ids):
+            for start in range(0, len(ids), _TOKENS_AT_ONCE):
+                vectors[position] += self.table[ids[start : start + _TOKENS_AT_ONCE]].sum(axis=0)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors /= np.where(lengths > 0, lengths, 1)
+        return vectors
+
+
+class LocalProvider(EmbeddingProvider):
+    """Loads its model on the first request and keeps it until closed; nothing is truncated."""
+
+    name = "local"
+    model = f"local/{MODEL_NAME}@{DIMENSIONS}"
+    dimensions = DIMENSIONS
+    max_inputs = 2048
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loaded: _Model | None = None
+
+    def embed(self, texts: Sequence[str]) -> Embedded:
+        if not texts:
+            return Embedded(vectors=np.empty((0, DIMENSIONS), np.float32))
+        refuse_unusable(texts)
+        model = self._model()
+        encoded = model.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        token_ids = [encoding.ids for encoding in encoded]
+        return Embedded(
+            vectors=checked(model.vectors(token_ids), count=len(texts), dimensions=DIMENSIONS),
+            tokens=sum(map(len, token_ids)),
+        )
+
+    def close(self) -> None:
+        """Frees the model; a later request loads it again."""
+        with self._lock:
+            self._loaded = None
+
+    def _model(self) -> _Model:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = _load()
+            return self._loaded
+
+
+def open_provider(config: ProviderConfig) -> LocalProvider:
+    problems = []
+    if config.model_name != MODEL_NAME:
+        problems.append(f"The local provider has no model {config.model_name!r}; use {MODEL_NAME}.")
+    if config.dimensions not in (None, DIMENSIONS):
+        problems.append(f"The local provider's vectors have {DIMENSIONS} dimensions, no others.")
+    if problems:
+        raise ConfigurationError(problems)
+    if find_spec("wordllama") is None:
+        # Said when the provider is opened, although the package is imported by the first request.
+        raise ModuleNotFoundError("No module named 'wordllama'", name="wordllama")
+    return LocalProvider()
+
+
+def _load() -> _Model:
+    try:
+        with _untouched_root_logger():
+            import wordllama
+        loaded = wordllama.WordLlama.load(
+            MODEL_NAME,
+            dim=DIMENSIONS,
+            cache_dir=Path(wordllama.__file__).parent,
+            disable_download=True,
+        )
+    except (ImportError, OSError) as exc:
+        raise ConfigurationError([f"The local model cannot be loaded: {exc}."]) from exc
+    loaded.tokenizer.no_padding()
+    return _Model(tokenizer=loaded.tokenizer, table=loaded.embedding)
+
+
+@contextmanager
+def _untouched_root_logger() -> Iterator[None]:
+    """wordllama calls `logging.basicConfig` when imported; that does nothing beside a handler."""
+    guard = logging.NullHandler()
+    logging.root.addHandler(guard)
+    try:
+        yield
+    finally:
+        logging.root.removeHandler(guard)

@@ -1,0 +1,61 @@
+"""Deterministic vectors without any model, for tests; they carry no meaning."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from embed_pipeline.errors import ConfigurationError
+from embed_pipeline.ports.embedding_provider import Embedded, EmbeddingProvider, Vectors
+from embed_pipeline.providers.checks import checked, refuse_unusable
+from embed_pipeline.providers.config import ProviderConfig
+
+DEFAULT_DIMENSIONS = 64
+
+
+class MockProvider(EmbeddingProvider):
+    """The same text always gets the same vector, in every process; another model another one."""
+
+    name = "mock"
+    max_inputs = 2048
+
+    def __init__(self, *, model_name: str, dimensions: int) -> None:
+        self._model_name = model_name
+        self._dimensions = dimensions
+
+    @property
+    def model(self) -> str:
+        return f"{self.name}/{self._model_name}@{self._dimensions}"
+
+    @property
+    def dimensions(self) -> int:
+        return self._dimensions
+
+    def embed(self, texts: Sequence[str]) -> Embedded:
+        refuse_unusable(texts)
+        vectors = np.empty((len(texts), self._dimensions), np.float32)
+        for position, text in enumerate(texts):
+            vectors[position] = self._vector(text)
+        return Embedded(
+            vectors=checked(vectors, count=len(texts), dimensions=self._dimensions),
+            tokens=sum(len(text.split()) for text in texts),
+        )
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _vector(self, text: str) -> Vectors:
+        # Bytes of a hash, not a seeded generator: numpy may change a generator's numbers.
+        digest = hashlib.shake_256(f"{self.model}\0{text}".encode()).digest(4 * self._dimensions)
+        # The half keeps every number, and so the length, away from zero.
+        numbers = np.frombuffer(digest, "<u4") + 0.5 - 2.0**31
+        return (numbers / np.linalg.norm(numbers)).astype(np.float32)
+
+
+def open_provider(config: ProviderConfig) -> MockProvider:
+    dimensions = DEFAULT_DIMENSIONS if config.dimensions is None else config.dimensions
+    if dimensions < 1:
+        raise ConfigurationError([f"{dimensions} is no number of dimensions; 1 or more are."])
+    return MockProvider(model_name=config.model_name, dimensions=dimensions)

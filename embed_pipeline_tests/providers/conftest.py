@@ -1,0 +1,49 @@
+"""One server and one client for all tests: building a client takes longer than most of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from embed_pipeline.ports.embedding_provider import EmbeddingProvider
+from embed_pipeline.providers import ProviderConfig, open_provider
+from embed_pipeline_tests.openai_server import OpenAIServer
+
+KEY = "azure0like0key0without0a0known0shape"
+
+
+@pytest.fixture(scope="package")
+def running_server() -> Iterator[OpenAIServer]:
+    with pytest.MonkeyPatch.context() as monkeypatch, OpenAIServer() as opened:
+        for name in list(os.environ):
+            if name.lower().endswith("_proxy") or name.startswith("OPENAI_"):
+                monkeypatch.delenv(name)
+        yield opened
+
+
+@pytest.fixture(scope="package")
+def config(running_server: OpenAIServer) -> ProviderConfig:
+    return ProviderConfig(
+        model_name="text-embedding-3-small",
+        api_key=KEY,
+        base_url=running_server.base_url,
+        timeout=timedelta(seconds=10),
+    )
+
+
+@pytest.fixture(scope="package")
+def openai_provider(config: ProviderConfig) -> Iterator[EmbeddingProvider]:
+    provider = open_provider("openai", config)
+    yield provider
+    provider.close()
+
+
+@pytest.fixture
+def server(running_server: OpenAIServer) -> OpenAIServer:
+    running_server.forget()
+    running_server.latency = timedelta()
+    running_server.api_key = KEY
+    return running_server

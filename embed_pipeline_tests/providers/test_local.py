@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embed_pipeline.errors import ConfigurationError
+from embed_pipeline.ports.embedding_provider import EmbeddingProvider
+from embed_pipeline.providers import ProviderConfig, open_provider
+from embed_pipeline_tests.contracts.embedding_provider import EmbeddingProviderContract
+
+pytest.importorskip("wordllama")
+
+CONFIG = ProviderConfig(model_name="l2_supercat")
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[EmbeddingProvider]:
+    provider = open_provider("local", CONFIG)
+    yield provider
+    provider.close()
+
+
+class TestLocalProvider(EmbeddingProviderContract):
+    @pytest.fixture
+    def provider(self, local: EmbeddingProvider) -> EmbeddingProvider:
+        return local
+
+
+def test_local_model_is_l2_supercat_of_256_dimensions(local: EmbeddingProvider) -> None:
+    assert (local.model, local.dimensions) == ("local/l2_supercat@256", 256)
+
+
+def test_similar_meanings_lie_closer_than_unrelated_ones(local: EmbeddingProvider) -> None:
+    car, automobile, banana = local.embed(
+        ["The car needs a new engine.", "The automobile's motor broke.", "Bananas are yellow."]
+    ).vectors
+
+    assert car @ automobile > car @ banana + 0.1
+
+
+def test_vectors_are_those_of_the_package_itself(local: EmbeddingProvider) -> None:
+    import wordllama
+
+    texts = ["short", "a rather longer text about graphs and vectors", "🙂"]
+    folder = Path(wordllama.__file__).parent
+    model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+
+    reference = model.embed(texts, norm=True)
+
+    assert np.allclose(local.embed(texts).vectors, reference, atol=1e-6)
+
+
+def test_one_very_long_text_does_not_inflate_its_neighbours(local: EmbeddingProvider) -> None:
+    long = "a word and another " * 10_000
+    texts = [long, *(f"short {number}" for number in range(500))]
+
+    together = local.embed(texts)
+
+    assert together.tokens > 40_000
+    assert np.allclose(together.vectors[1:], local.embed(texts[1:]).vectors, atol=1e-6)
+
+
+def test_a_closed_provider_loads_again() -> None:
+    provider = open_provider("local", CONFIG)
+    before = provider.embed(["again"]).vectors
+
+    provider.close()
+
+    assert np.array_equal(before, provider.embed(["again"]).vectors)
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        (ProviderConfig(model_name="l3_supercat"), "no model 'l3_supercat'"),
+        (ProviderConfig(model_name="l2_supercat", dimensions=512), "256 dimensions"),
+    ],
+)
+def test_other_models_and_dimensions_are_refused(config: ProviderConfig, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        open_provider("local", config)
+
+
+OFFLINE = """
+import logging, socket, sys
+
+def refuse(*_, **__):
+    raise AssertionError("the network was used")
+
+socket.socket.connect = socket.socket.connect_ex = refuse
+socket.getaddrinfo = socket.create_connection = refuse
+
+from embed_pipeline.providers import ProviderConfig, open_provider
+
+provider = open_provider("local", ProviderConfig(model_name="l2_supercat"))
+assert "wordllama" not in sys.modules, "loaded before it was needed"
+assert provider.embed(["offline"]).vectors.shape == (1, 256)
+assert logging.root.handlers == [] and logging.root.level == logging.WARNING, "root logger changed"
+"""
+
+
+def test_works_without_network_and_without_touching_the_root_logger() -> None:
+    finished = subprocess.run(
+        [sys.executable, "-W", "error", "-c", OFFLINE], capture_output=True, text=True, check=False
+    )
+
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stderr == ""

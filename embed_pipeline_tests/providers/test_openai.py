@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from embed_pipeline.errors import ConfigurationError
+from embed_pipeline.ports.embedding_provider import EmbeddingProvider
+from embed_pipeline.providers import ProviderConfig, open_provider
+from embed_pipeline.providers.openai import OpenAIProvider
+from embed_pipeline_tests import openai_faults as faults
+from embed_pipeline_tests.contracts.embedding_provider import EmbeddingProviderContract
+from embed_pipeline_tests.openai_server import OpenAIServer, tokens_of, vector_for
+from embed_pipeline_tests.providers.conftest import KEY
+
+SMALL = "text-embedding-3-small"
+
+
+@pytest.fixture
+def provider(server: OpenAIServer, openai_provider: EmbeddingProvider) -> EmbeddingProvider:
+    return openai_provider
+
+
+class TestOpenAIProvider(EmbeddingProviderContract):
+    @pytest.fixture
+    def provider(
+        self, server: OpenAIServer, openai_provider: EmbeddingProvider
+    ) -> EmbeddingProvider:
+        return openai_provider
+
+    def test_no_texts_send_no_request(
+        self, provider: EmbeddingProvider, server: OpenAIServer
+    ) -> None:
+        provider.embed([])
+
+        assert server.requests == []
+
+
+def test_each_vector_is_exactly_the_one_of_its_text(provider: EmbeddingProvider) -> None:
+    texts = ["first", "second", "third"]
+
+    vectors = provider.embed(texts).vectors
+
+    assert np.array_equal(vectors, [vector_for(text, 1536) for text in texts])
+
+
+def test_rows_sent_out_of_order_are_put_back_by_index(
+    provider: EmbeddingProvider, server: OpenAIServer
+) -> None:
+    server.inject(faults.SWAPPED_ROWS)
+    texts = ["first", "second", "third"]
+
+    vectors = provider.embed(texts).vectors
+
+    assert np.array_equal(vectors, [vector_for(text, 1536) for text in texts])
+
+
+def test_tokens_are_those_the_provider_charges(provider: EmbeddingProvider) -> None:
+    texts = ["a few words", "and a few more"]
+
+    assert provider.embed(texts).tokens == sum(map(tokens_of, texts))
+
+
+def test_a_call_is_one_request_for_base64(
+    provider: EmbeddingProvider, server: OpenAIServer
+) -> None:
+    provider.embed(["one", "two"])
+
+    (request,) = server.requests
+    assert request.texts == ("one", "two")
+    assert request.as_base64
+
+
+@pytest.mark.parametrize(
+    ("model_name", "configured", "sent", "model"),
+    [
+        (SMALL, None, 1536, "openai/text-embedding-3-small@1536"),
+        (SMALL, 256, 256, "openai/text-embedding-3-small@256"),
+        ("text-embedding-3-large", None, 3072, "openai/text-embedding-3-large@3072"),
+        ("text-embedding-ada-002", None, None, "openai/text-embedding-ada-002@1536"),
+        ("text-embedding-ada-002", 1536, None, "openai/text-embedding-ada-002@1536"),
+    ],
+)
+def test_dimensions_are_sent_where_the_model_takes_them(
+    config: ProviderConfig,
+    server: OpenAIServer,
+    model_name: str,
+    configured: int | None,
+    sent: int | None,
+    model: str,
+) -> None:
+    config = replace(config, model_name=model_name, dimensions=configured)
+    provider = open_provider("openai", config)
+
+    vectors = provider.embed(["text"]).vectors
+
+    provider.close()
+    assert provider.model == model
+    assert vectors.shape == (1, provider.dimensions)
+    assert server.requests[0].dimensions == sent
+
+
+def test_a_model_nobody_knows_needs_its_dimensions(config: ProviderConfig) -> None:
+    config = replace(config, model_name="my-deployment")
+
+    assert open_provider("openai", replace(config, dimensions=768)).dimensions == 768
+    with pytest.raises(ConfigurationError, match="have to be configured"):
+        open_provider("openai", config)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"api_key": None}, "needs an API key"),
+        ({"api_key": ""}, "needs an API key"),
+        ({"api_key": f"{KEY}\n"}, "holds spaces, line ends"),
+        ({"api_key": f"{KEY}é"}, "holds spaces, line ends"),
+        ({"base_url": "localhost:8080"}, "no http or https URL"),
+        ({"base_url": "http://"}, "no http or https URL"),
+        ({"dimensions": 0}, "cannot have 0 dimensions"),
+        ({"dimensions": 1537}, "cannot have 1537 dimensions"),
+        ({"model_name": "text-embedding-ada-002", "dimensions": 256}, "cannot have 256"),
+    ],
+)
+def test_unusable_settings_are_refused_before_any_request(
+    config: ProviderConfig, change: dict[str, str | int | None], problem: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=problem) as caught:
+        open_provider("openai", replace(config, **change))  # type: ignore[arg-type]
+
+    assert KEY not in str(caught.value)
+
+
+def test_all_unusable_settings_are_named_at_once(config: ProviderConfig) -> None:
+    config = replace(config, api_key=None, base_url="nowhere", dimensions=-1)
+
+    with pytest.raises(ConfigurationError) as caught:
+        open_provider("openai", config)
+
+    assert len(caught.value.problems) == 3
+
+
+def test_float_lists_of_servers_without_base64_are_read(
+    provider: EmbeddingProvider, server: OpenAIServer
+) -> None:
+    vector = vector_for("text", 1536)
+    body = {"data": [{"index": 0, "embedding": [float(number) for number in vector]}]}
+    server.inject(faults.body_of(json.dumps(body).encode()))
+
+    embedded = provider.embed(["text"])
+
+    assert np.array_equal(embedded.vectors, [vector])
+    assert embedded.tokens == 0
+
+
+def test_requests_of_many_threads_are_in_flight_together(
+    provider: EmbeddingProvider, server: OpenAIServer
+) -> None:
+    server.latency = timedelta(seconds=0.1)
+    everybody = threading.Barrier(4)
+
+    def embed(number: int) -> None:
+        everybody.wait()
+        provider.embed([f"text {number}"])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(embed, range(4)))
+
+    assert server.max_in_flight == 4
+
+
+def test_a_closed_provider_opens_again(provider: EmbeddingProvider) -> None:
+    provider.close()
+
+    assert provider.embed(["text"]).vectors.shape == (1, 1536)
+
+
+def test_the_environment_redirects_no_request(
+    config: ProviderConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
+    provider = OpenAIProvider(replace(config, base_url=None), dimensions=8)
+
+    client = provider._client()
+
+    provider.close()
+    assert (client.base_url.host, client.api_key) == ("api.openai.com", KEY)

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from embed_pipeline.errors import ConfigurationError
+from embed_pipeline.providers import PROVIDERS, ProviderConfig, open_provider
+
+
+def test_unknown_provider_is_refused_with_the_known_names() -> None:
+    with pytest.raises(ConfigurationError, match="'azure'; known are: local, mock, openai"):
+        open_provider("azure", ProviderConfig(model_name="any"))
+
+
+def test_importing_the_registry_imports_no_provider_package() -> None:
+    code = (
+        "import sys, embed_pipeline.providers\n"
+        "print(sorted({'openai', 'wordllama', 'httpx2', 'tokenizers'} & set(sys.modules)))"
+    )
+
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+    assert finished.stdout.strip() == b"[]"
+
+
+def test_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wordllama", None)
+
+    with pytest.raises(ConfigurationError) as caught:
+        open_provider("local", ProviderConfig(model_name="l2_supercat"))
+
+    assert "'wordllama'" in str(caught.value)
+    assert "pip install 'embed-pipeline[local]'" in str(caught.value)
+
+
+def test_a_mistake_of_our_own_is_not_blamed_on_the_installation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(PROVIDERS, "typo", "embed_pipeline.providers.tpyo")
+
+    with pytest.raises(ModuleNotFoundError):
+        open_provider("typo", ProviderConfig(model_name="any"))
+
+
+def test_config_shows_no_key() -> None:
+    assert "sk-secret" not in repr(ProviderConfig(model_name="any", api_key="sk-secret"))
