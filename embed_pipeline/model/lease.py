@@ -14,6 +14,7 @@ class RefusalReason(StrEnum):
     HALTED = "halted"
     PAUSED = "paused"
     BREAKER_OPEN = "breaker open"
+    BUDGET_SPENT = "budget spent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,15 @@ from abc import abstractmethod
 from datetime import timedelta
 from typing import Protocol
 
-from embed_pipeline.model.window import Allowance, Denied, Grant, Spent
+from embed_pipeline.model.window import Allowance, Denied, Grant, RateLimit, Spent
 
 
 class RateLimiter(Protocol):
+    @property
+    @abstractmethod
+    def limit(self) -> RateLimit | None:
+        """None: the provider has no limit, so every taker gets its grant."""
+
     @abstractmethod
     def take(self, cost: Spent) -> Grant | Denied:
         """Never more than the limit in any window of the interval, summed over everybody."""

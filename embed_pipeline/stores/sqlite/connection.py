@@ -26,6 +26,9 @@ Parameters = Mapping[str, object] | Sequence[object]
 BUSY_PATIENCE = 30.0
 """Seconds to wait for another process's transaction; ours last milliseconds."""
 
+READ_PATIENCE = 0.05
+"""Seconds for SQLite's own waiting: enough for a reader that meets another's recovery."""
+
 _PRIMARY = 0xFF  # an extended result code carries the primary one in its low byte
 
 _ERRORS: Mapping[int, tuple[type[EmbedPipelineError], str]] = {
@@ -92,15 +95,22 @@ class Database:
         with suppress(FileExistsError):
             _make_directory(self.path.parent)
         connection = sqlite3.connect(
-            self.path, isolation_level=None, check_same_thread=False, timeout=0
+            self.path, isolation_level=None, check_same_thread=False, timeout=READ_PATIENCE
         )
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection, self._pid = connection, os.getpid()
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.row_factory = sqlite3.Row
         self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         connection.execute("PRAGMA foreign_keys = ON")
         self._patiently(lambda: self._schema(connection))
-        self._connection, self._pid = connection, os.getpid()
-        return connection
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         self._patiently(lambda: connection.execute("BEGIN IMMEDIATE"))

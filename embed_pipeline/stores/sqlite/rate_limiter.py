@@ -20,6 +20,10 @@ class SqliteRateLimiter(RateLimiter):
         self._limit = limit
         self._pause_state = f"pause:{provider}"
 
+    @property
+    def limit(self) -> RateLimit:
+        return self._limit
+
     def take(self, cost: Spent) -> Grant | Denied:
         with self._queue.transaction() as transaction:
             now, limit = transaction.now, self._limit

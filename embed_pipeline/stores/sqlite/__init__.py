@@ -1,0 +1,31 @@
+"""The embedded backend: two files below the home folder, one for the queue, one for the graph."""
+
+from __future__ import annotations
+
+from embed_pipeline.model.policy import QueuePolicy
+from embed_pipeline.model.window import RateLimit
+from embed_pipeline.stores.config import StoreConfig
+from embed_pipeline.stores.sqlite.entity_store import SqliteEntityStore
+from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
+from embed_pipeline.stores.sqlite.queue import QueueFile
+from embed_pipeline.stores.sqlite.rate_limiter import SqliteRateLimiter
+
+QUEUE_FILE, GRAPH_FILE = "queue.sqlite", "graph.sqlite"
+
+
+class SqliteQueue:
+    def __init__(self, file: QueueFile, *, policy: QueuePolicy) -> None:
+        self._file = file
+        self.jobs = SqliteJobStore(file, policy=policy)
+
+    def limiter(self, *, provider: str, limit: RateLimit) -> SqliteRateLimiter:
+        return SqliteRateLimiter(self._file, provider=provider, limit=limit)
+
+
+def open_queue(config: StoreConfig) -> SqliteQueue:
+    file = QueueFile(config.home / QUEUE_FILE, clock=config.clock)
+    return SqliteQueue(file, policy=config.policy)
+
+
+def open_graph(config: StoreConfig) -> SqliteEntityStore:
+    return SqliteEntityStore(config.home / GRAPH_FILE, mapping=config.mapping, clock=config.clock)

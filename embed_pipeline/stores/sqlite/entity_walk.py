@@ -1,0 +1,132 @@
+"""Discovery: which entities need a vector, found by pages and never by loading the graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from embed_pipeline.model.embedding import (
+    Bookmark,
+    Candidate,
+    Coverage,
+    Discovery,
+    Flaw,
+    ModelRecord,
+    Page,
+    VectorFacts,
+    check_limit,
+    flaw_of,
+)
+from embed_pipeline.model.entity import Entity
+from embed_pipeline.model.job import EntityUid
+from embed_pipeline.stores.sqlite import entity_rows
+from embed_pipeline.stores.sqlite import entity_statements as sql
+from embed_pipeline.stores.sqlite.entity_graph import GraphFile, GraphSession
+from embed_pipeline.stores.sqlite.model_registry import find_model, property_of
+
+PAGE = 500
+"""Rows of a page whose size nobody chose: texts can be long, so memory stays small."""
+
+START = EntityUid("")
+
+
+def without_vector(
+    graph: GraphFile, limit: int, *, model: str, after: Bookmark | None
+) -> Discovery:
+    check_limit(limit)
+    with graph.reading() as session:
+        vector_property = property_of(find_model(session, model))
+        marked: list[Entity] = []
+        if after is None or after.marked:
+            marked = session.entities(
+                sql.MARKED_WITHOUT_VECTOR,
+                property=vector_property,
+                after=after.uid if after else START,
+                size=limit,
+            )
+        others = session.entities(
+            sql.UNMARKED_WITHOUT_VECTOR,
+            property=vector_property,
+            after=after.uid if after and not after.marked else START,
+            size=limit - len(marked),
+        )
+    found = (*marked, *others)
+    is_last = len(found) < limit
+    return Discovery(
+        entities=found,
+        bookmark=None if is_last else Bookmark(uid=found[-1].uid, marked=not others),
+    )
+
+
+def changed(
+    graph: GraphFile, *, model: str, limit: int, after: EntityUid | None
+) -> tuple[Entity, ...]:
+    """Marked ones whose vector is up to date are passed over, page after page."""
+    check_limit(limit)
+    found: list[Entity] = []
+    last: EntityUid | None = after or START
+    while last is not None and len(found) < limit:
+        with graph.reading() as session:
+            record = find_model(session, model)
+            page = _read(session, sql.MARKED_WITH_FACTS, record, after=last, size=PAGE)
+        found.extend(e for e, facts in page if facts and facts.version != e.version)
+        last = page[-1][0].uid if len(page) == PAGE else None
+    return tuple(found[:limit])
+
+
+def walk(
+    graph: GraphFile, *, model: str, flaws: Collection[Flaw], after: EntityUid | None, size: int
+) -> Page:
+    check_limit(size)
+    judged = _judge(graph, model=model, after=after or START, size=size)
+    candidates = (Candidate(entity=e, flaw=flaw) for e, flaw in judged if flaw and flaw in flaws)
+    return Page(
+        candidates=tuple(candidates),
+        examined=len(judged),
+        next_after=judged[-1][0].uid if len(judged) == size else None,
+    )
+
+
+def coverage(graph: GraphFile, *, model: str) -> Coverage:
+    """Page by page, so that writers and other threads get their turn in between."""
+    counts: Counter[Flaw | None] = Counter()
+    last: EntityUid | None = START
+    while last is not None:
+        judged = _judge(graph, model=model, after=last, size=PAGE)
+        counts.update(flaw for _, flaw in judged)
+        last = judged[-1][0].uid if len(judged) == PAGE else None
+    return Coverage(
+        entities=counts.total(),
+        embedded=counts[None],
+        missing=counts[Flaw.MISSING],
+        stale=counts[Flaw.STALE],
+        wrong_model=counts[Flaw.WRONG_MODEL],
+        wrong_dimension=counts[Flaw.WRONG_DIMENSION],
+    )
+
+
+def _judge(
+    graph: GraphFile, *, model: str, after: EntityUid, size: int
+) -> list[tuple[Entity, Flaw | None]]:
+    """The next valid entities and their flaws, by the texts as they are now.
+
+    No stored hash of the text is trusted: another program may have changed the text alone.
+    """
+    with graph.reading() as session:
+        record = find_model(session, model)
+        page = _read(session, sql.NEXT_WITH_FACTS, record, after=after, size=size)
+    return [(entity, flaw_of(entity, facts, record)) for entity, facts in page]
+
+
+def _read(
+    session: GraphSession,
+    statement: str,
+    record: ModelRecord | None,
+    *,
+    after: EntityUid,
+    size: int,
+) -> list[tuple[Entity, VectorFacts | None]]:
+    rows = session.all(statement, property=property_of(record), after=after, size=size)
+    return [
+        (entity_rows.entity_of(row, session.mapping), entity_rows.facts_of(row)) for row in rows
+    ]

@@ -1,0 +1,112 @@
+"""From settings to opened ports: the only place that knows which backend and provider is meant."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from embed_pipeline.model.entity import EntityMapping
+from embed_pipeline.model.policy import QueuePolicy
+from embed_pipeline.model.recovery import RecoveryPolicy
+from embed_pipeline.model.window import RateLimit
+from embed_pipeline.ports.clock import Clock
+from embed_pipeline.ports.embedding_provider import EmbeddingProvider
+from embed_pipeline.ports.entity_store import EntityStore
+from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.ports.rate_limiter import RateLimiter
+from embed_pipeline.providers import ProviderConfig, open_provider
+from embed_pipeline.settings import Settings
+from embed_pipeline.stores import StoreConfig, backend
+from embed_pipeline.worker.tools import Plan, Tools
+from embed_pipeline.worker.unlimited import Unlimited
+
+
+def open_job_store(settings: Settings, *, clock: Clock | None = None) -> JobStore:
+    return backend(settings.stores.backend).open_queue(_store_config(settings, clock)).jobs
+
+
+def open_entity_store(settings: Settings, *, clock: Clock | None = None) -> EntityStore:
+    return backend(settings.stores.backend).open_graph(_store_config(settings, clock))
+
+
+def open_embedding_provider(settings: Settings) -> EmbeddingProvider:
+    """Nothing is sent or loaded before the first request."""
+    provider = settings.provider
+    return open_provider(
+        provider.name,
+        ProviderConfig(
+            model_name=provider.model,
+            dimensions=provider.dimensions,
+            api_key=provider.api_key.get_secret_value() if provider.api_key else None,
+            base_url=provider.base_url,
+            timeout=provider.timeout,
+        ),
+    )
+
+
+def open_rate_limiter(settings: Settings, *, clock: Clock | None = None) -> RateLimiter:
+    """The budget that all workers share; none where neither requests nor tokens are limited."""
+    limit = rate_limit(settings)
+    if limit is None:
+        return Unlimited(clock=clock)
+    queue = backend(settings.stores.backend).open_queue(_store_config(settings, clock))
+    return queue.limiter(provider=settings.provider.name, limit=limit)
+
+
+def open_tools(settings: Settings, *, drain_for: timedelta | None = None) -> Tools:
+    return Tools(
+        jobs=open_job_store(settings),
+        graph=open_entity_store(settings),
+        provider=open_embedding_provider(settings),
+        limiter=open_rate_limiter(settings),
+        plan=plan_of(settings, drain_for=drain_for),
+    )
+
+
+def plan_of(settings: Settings, *, drain_for: timedelta | None = None) -> Plan:
+    queue = settings.queue
+    plan = Plan(batch_size=queue.batch_size, heartbeat_interval=queue.heartbeat_interval)
+    if drain_for is None:
+        return plan
+    return Plan(
+        batch_size=queue.batch_size,
+        heartbeat_interval=queue.heartbeat_interval,
+        drain_for=drain_for,
+    )
+
+
+def rate_limit(settings: Settings) -> RateLimit | None:
+    provider = settings.provider
+    if provider.max_requests is None and provider.max_tokens is None:
+        return None
+    return RateLimit(
+        # A token budget alone leaves the number of requests free.
+        requests=provider.max_requests or 1_000_000,
+        tokens=provider.max_tokens,
+        interval=provider.interval,
+    )
+
+
+def policy_of(settings: Settings) -> QueuePolicy:
+    queue = settings.queue
+    return QueuePolicy(
+        lock_duration=queue.lock_duration,
+        max_attempts=queue.max_attempts,
+        recovery=RecoveryPolicy(max_recoveries=queue.max_recoveries),
+    )
+
+
+def _store_config(settings: Settings, clock: Clock | None) -> StoreConfig:
+    entity = settings.entity
+    return StoreConfig(
+        home=settings.home,
+        policy=policy_of(settings),
+        mapping=EntityMapping(
+            label=entity.label,
+            key=entity.key,
+            name=entity.name,
+            entity_type=entity.entity_type,
+            text=entity.text,
+            valid_to=entity.valid_to,
+        ),
+        clock=clock,
+    )

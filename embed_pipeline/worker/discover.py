@@ -1,0 +1,120 @@
+"""Discovery: find what has no good vector, page by page, and queue it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from embed_pipeline.model.embedding import Bookmark, Flaw
+from embed_pipeline.model.entity import Entity
+from embed_pipeline.model.job import Enqueued, EntityUid
+from embed_pipeline.telemetry import emit
+from embed_pipeline.worker.enqueue import enqueue_entities
+from embed_pipeline.worker.models import ensure_model
+from embed_pipeline.worker.tools import Tools
+
+PAGE = 500
+CURSOR = "stale walk"
+SPOILT = frozenset({Flaw.STALE, Flaw.WRONG_MODEL, Flaw.WRONG_DIMENSION})
+
+
+@dataclass(slots=True, kw_only=True)
+class DiscoveryReport:
+    """`examined` bounds the reading, `new_jobs` the queueing."""
+
+    examined: int = 0
+    missing: int = 0
+    changed: int = 0
+    spoilt: int = 0
+    new_jobs: int = 0
+    queued_already: int = 0
+    parked: int = 0
+
+    @property
+    def found(self) -> int:
+        return self.missing + self.changed + self.spoilt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    most_jobs: int = 5_000
+    most_read: int = 50_000
+
+    def reached(self, report: DiscoveryReport) -> bool:
+        return report.new_jobs >= self.most_jobs or report.examined >= self.most_read
+
+    def page(self, report: DiscoveryReport) -> int:
+        return min(PAGE, self.most_jobs - report.new_jobs, self.most_read - report.examined)
+
+
+def discover(tools: Tools, *, bounds: Bounds | None = None) -> DiscoveryReport:
+    """Missing first, then changed ones that are marked, then the rolling walk over the rest."""
+    bounds = bounds or Bounds()
+    ensure_model(tools)
+    report = DiscoveryReport()
+    for entities in missing_pages(tools, report, bounds):
+        report.missing += len(entities)
+        queue(tools, report, entities)
+    _discover_changed(tools, report, bounds)
+    _discover_spoilt(tools, report, bounds)
+    emit(
+        "entities.discovered",
+        count=report.found,
+        examined=report.examined,
+        new_jobs=report.new_jobs,
+        parked=report.parked,
+    )
+    return report
+
+
+def missing_pages(
+    tools: Tools, report: DiscoveryReport, bounds: Bounds
+) -> Iterator[tuple[Entity, ...]]:
+    """Entities without a vector; the caller's queueing moves the bounds."""
+    bookmark: Bookmark | None = None
+    while not bounds.reached(report):
+        found = tools.graph.entities_without_embeddings(
+            bounds.page(report), model=tools.model, after=bookmark
+        )
+        report.examined += len(found.entities)
+        if found.entities:
+            yield found.entities
+        bookmark = found.bookmark
+        if bookmark is None:
+            return
+
+
+def _discover_changed(tools: Tools, report: DiscoveryReport, bounds: Bounds) -> None:
+    after: EntityUid | None = None
+    while not bounds.reached(report):
+        size = bounds.page(report)
+        found = tools.graph.changed_entities(model=tools.model, limit=size, after=after)
+        report.examined += len(found)
+        report.changed += len(found)
+        queue(tools, report, found)
+        if len(found) < size:
+            return
+        after = found[-1].uid
+
+
+def _discover_spoilt(tools: Tools, report: DiscoveryReport, bounds: Bounds) -> None:
+    """Texts that other writers changed: a walk that goes on where the last one stopped."""
+    after = tools.graph.cursor(CURSOR)
+    while not bounds.reached(report):
+        page = tools.graph.walk(
+            model=tools.model, flaws=SPOILT, after=after, size=bounds.page(report)
+        )
+        report.examined += page.examined
+        report.spoilt += len(page.candidates)
+        queue(tools, report, [candidate.entity for candidate in page.candidates])
+        after = page.next_after
+        tools.graph.save_cursor(CURSOR, after)
+        if after is None:
+            return
+
+
+def queue(tools: Tools, report: DiscoveryReport, entities: Sequence[Entity]) -> None:
+    enqueued = enqueue_entities(tools.jobs, tools.graph, entities, model=tools.model)
+    report.new_jobs += enqueued.new_jobs
+    report.queued_already += enqueued.count(Enqueued.QUEUED)
+    report.parked += enqueued.count(Enqueued.PARKED)

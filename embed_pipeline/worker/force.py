@@ -1,0 +1,103 @@
+"""force_generate_embedding: one entity by name or key, or repair of a bounded number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from embed_pipeline.errors import EntityNotFound, RequestError
+from embed_pipeline.model.entity import Entity
+from embed_pipeline.model.job import HIGHEST_PRIORITY, Enqueued, EntityUid
+from embed_pipeline.worker.discover import Bounds, DiscoveryReport, missing_pages, queue
+from embed_pipeline.worker.enqueue import enqueue_entities
+from embed_pipeline.worker.models import ensure_model
+from embed_pipeline.worker.tools import Tools
+
+DEFAULT_LIMIT = 10
+MOST = 1_000
+SHOWN_NAMESAKES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForceReport:
+    """`message` names the entity, or the counts."""
+
+    message: str
+    discovered: int
+    queued: int
+
+
+def force_embedding(
+    tools: Tools,
+    *,
+    entity_name: str | None = None,
+    key: EntityUid | None = None,
+    limit: int | None = None,
+) -> ForceReport:
+    """A name or a key wins over a limit."""
+    if entity_name is not None or key is not None:
+        return _force_one(tools, _the_one(tools, entity_name, key))
+    return _repair(tools, DEFAULT_LIMIT if limit is None else limit)
+
+
+def _force_one(tools: Tools, entity: Entity) -> ForceReport:
+    ensure_model(tools)
+    report = enqueue_entities(
+        tools.jobs,
+        tools.graph,
+        [entity],
+        model=tools.model,
+        force=True,
+        priority=HIGHEST_PRIORITY,
+    )
+    already = report.count(Enqueued.QUEUED)
+    how = "was queued already and is forced now" if already else "is queued"
+    return ForceReport(
+        message=f"The embedding of {entity.name!r} ({entity.uid}) {how}.", discovered=1, queued=1
+    )
+
+
+def _the_one(tools: Tools, name: str | None, key: EntityUid | None) -> Entity:
+    if key is not None:
+        found = tools.graph.get_entity(key)
+        if found is None or not found.is_valid:
+            raise EntityNotFound(f"No valid entity has the key {key!r}.")
+        return found
+    if not name or not name.strip():
+        raise RequestError("An entity name must not be empty.")
+    namesakes = tools.graph.find_by_name(name, limit=SHOWN_NAMESAKES + 1)
+    valid = [entity for entity in namesakes if entity.is_valid]
+    if not valid:
+        gone = " any more: it was deleted" if namesakes else ""
+        raise EntityNotFound(f"No entity is named {name!r}{gone}.")
+    if len(valid) > 1:
+        keys = ", ".join(f"{e.uid} ({e.entity_type})" for e in valid[:SHOWN_NAMESAKES])
+        more = " and more" if len(valid) > SHOWN_NAMESAKES else ""
+        raise RequestError(
+            f"Several entities are named {name!r}: {keys}{more}. Name one by its key."
+        )
+    return valid[0]
+
+
+def _repair(tools: Tools, limit: int) -> ForceReport:
+    """Queue up to `limit` entities without a vector; parked and queued ones do not count."""
+    if limit < 1:
+        raise RequestError(f"The limit must be from 1 to {MOST}, got {limit}.")
+    bounds = Bounds(most_jobs=min(limit, MOST))
+    ensure_model(tools)
+    report = DiscoveryReport()
+    for entities in missing_pages(tools, report, bounds):
+        report.missing += len(entities)
+        queue(tools, report, entities)
+    notes = []
+    if limit > MOST:
+        notes.append(f"the limit was capped at {MOST}")
+    if report.queued_already:
+        notes.append(f"{report.queued_already} were queued already")
+    if report.parked:
+        notes.append(f"{report.parked} failed before and stay parked")
+    message = f"Found {report.missing} entities without an embedding, queued {report.new_jobs}"
+    return ForceReport(
+        message="; ".join([message, *notes]) + ".",
+        discovered=report.missing,
+        queued=report.new_jobs,
+    )

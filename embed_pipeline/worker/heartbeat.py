@@ -1,0 +1,91 @@
+"""The heartbeat: a thread that extends a lease while its jobs are held."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable
+from datetime import timedelta
+from types import TracebackType
+
+from embed_pipeline.model.job import JobId
+from embed_pipeline.model.lease import Lease
+from embed_pipeline.ports.clock import Clock
+from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.telemetry import emit
+
+BEAT_SHARE, WARN_SHARE, STOP_SHARE = 0.4, 0.8, 0.9
+"""Shares of the lease: beat at least so often, warn after, start nothing new after."""
+
+
+class Heartbeat:
+    """Covers every held job, in its own thread, by this process's monotonic time alone."""
+
+    def __init__(self, jobs: JobStore, lease: Lease, *, interval: timedelta, clock: Clock) -> None:
+        self._jobs, self._lease, self._clock = jobs, lease, clock
+        self._interval = min(interval, lease.duration * BEAT_SHARE)
+        self._warn_after = min(3 * self._interval, lease.duration * WARN_SHARE)
+        self._held = set(lease.job_ids)
+        self._lost: set[JobId] = set()
+        self._last_beat = clock.monotonic()
+        self._warned = False
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    def __enter__(self) -> Heartbeat:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def settle(self, job_ids: Iterable[JobId]) -> None:
+        """These are no longer ours to extend."""
+        with self._lock:
+            self._held.difference_update(job_ids)
+
+    def may_start(self, job_ids: Collection[JobId]) -> bool:
+        """Whether new work on these jobs would still be ours when it is done."""
+        with self._lock:
+            return self._lost.isdisjoint(job_ids) and not self._silent_for(
+                self._lease.duration * STOP_SHARE
+            )
+
+    def beat(self) -> None:
+        """One beat; an error is told and tried again at the next."""
+        with self._lock:
+            held = sorted(self._held)
+        try:
+            settled = self._jobs.heartbeat(self._lease, held)
+        except Exception as error:  # whatever it was, the next beat may pass
+            emit("heartbeat.failed", worker_id=self._lease.owner, error=error)
+            self._warn_if_silent()
+            return
+        with self._lock:
+            self._last_beat, self._warned = self._clock.monotonic(), False
+            lost = self._held.intersection(settled.lost)
+            self._held -= lost
+            self._lost |= lost
+        if lost:
+            emit("lease.lost", worker_id=self._lease.owner, count=len(lost), job_ids=sorted(lost))
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval.total_seconds()):
+            self.beat()
+
+    def _warn_if_silent(self) -> None:
+        with self._lock:
+            if self._warned or not self._silent_for(self._warn_after):
+                return
+            self._warned = True
+            silent_for = self._clock.monotonic() - self._last_beat
+        emit("heartbeat.missed", worker_id=self._lease.owner, silent_for=silent_for)
+
+    def _silent_for(self, duration: timedelta) -> bool:
+        return self._clock.monotonic() - self._last_beat >= duration.total_seconds()

@@ -1,0 +1,63 @@
+"""The worker without Dagster: recover at the start and every interval, drain, wait, again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.pace import Pace
+from embed_pipeline.worker.recover import recover_before_work
+from embed_pipeline.worker.report import Ending, Tally
+from embed_pipeline.worker.tools import Tools
+
+LONGEST_WAIT = timedelta(seconds=5)
+
+
+def run_until_empty(
+    tools: Tools,
+    *,
+    owner: str,
+    recovery_interval: timedelta | None,
+    pace: Pace,
+    on_batch: Callable[[Tally], None] = lambda tally: None,
+) -> Tally:
+    """Until the queue is empty or somebody must act; a spent budget is waited for.
+
+    `recovery_interval` None means that nothing is recovered by itself.
+    """
+    recovery = _Recovery(tools, recovery_interval)
+    total = Tally()
+    while True:
+        recovery.run_if_due()
+        round_ = drain(tools, owner=owner, pace=pace, on_batch=on_batch)
+        total = total.plus(round_)
+        resting = _rest(tools, round_)
+        if resting is None or pace.stopped or pace.time_is_up:
+            return total
+        pace.wait(min(resting, LONGEST_WAIT))
+
+
+class _Recovery:
+    def __init__(self, tools: Tools, interval: timedelta | None) -> None:
+        self._tools, self._interval = tools, interval
+        self._next = tools.clock.monotonic()
+
+    def run_if_due(self) -> None:
+        if self._interval is None or self._tools.clock.monotonic() < self._next:
+            return
+        recover_before_work(self._tools.jobs)
+        self._next = self._tools.clock.monotonic() + self._interval.total_seconds()
+
+
+def _rest(tools: Tools, tally: Tally) -> timedelta | None:
+    """How long to wait before it is worth trying again; None when it is not."""
+    if tally.ending is Ending.QUEUE_EMPTY:
+        return _until(tools, tools.jobs.next_due(model=tools.model))
+    if tally.ending in (Ending.BUDGET_SPENT, Ending.REFUSED):
+        return _until(tools, tally.back_at)
+    return None
+
+
+def _until(tools: Tools, moment: datetime | None) -> timedelta | None:
+    return None if moment is None else max(timedelta(0), moment - tools.clock.now())

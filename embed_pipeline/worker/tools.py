@@ -1,0 +1,38 @@
+"""What a worker works with: the ports, and how long things may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from embed_pipeline.ports.clock import Clock, SystemClock
+from embed_pipeline.ports.embedding_provider import EmbeddingProvider
+from embed_pipeline.ports.entity_store import EntityStore
+from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.ports.rate_limiter import RateLimiter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    batch_size: int = 2_000
+    heartbeat_interval: timedelta = timedelta(minutes=2)
+    drain_for: timedelta = timedelta(minutes=4)
+    """How long one run goes on leasing."""
+    grace: timedelta = timedelta(seconds=20)
+    """How long a run that was told to stop waits for the request it has sent."""
+    write_size: int = 250
+    """Vectors per transaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    jobs: JobStore
+    graph: EntityStore
+    provider: EmbeddingProvider
+    limiter: RateLimiter
+    clock: Clock = field(default_factory=SystemClock)
+    plan: Plan = field(default_factory=Plan)
+
+    @property
+    def model(self) -> str:
+        return self.provider.model

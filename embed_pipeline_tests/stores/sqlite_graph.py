@@ -1,0 +1,103 @@
+"""The SQLite side of the entity-store contracts."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from embed_pipeline.model.embedding import ModelRecord, ModelState, Vector
+from embed_pipeline.model.entity import EntityMapping, TextValue
+from embed_pipeline.model.job import EntityUid
+from embed_pipeline.stores.sqlite.entity_store import SqliteEntityStore
+from embed_pipeline_tests.clocks import FakeClock
+
+
+class SqliteGraphBackend:
+    def __init__(self, path: Path, clock: FakeClock) -> None:
+        self.path = path
+        self.clock = clock
+        self._stores: list[SqliteEntityStore] = []
+
+    def open_store(self, *, mapping: EntityMapping | None = None) -> SqliteEntityStore:
+        store = SqliteEntityStore(self.path, mapping=mapping or EntityMapping(), clock=self.clock)
+        self._stores.append(store)
+        return store
+
+    def insert(self, uid: EntityUid, *, name: str, observations: TextValue) -> None:
+        self._run(
+            "INSERT INTO Entity (uid, name, observations, needs_embedding)"
+            " VALUES (:uid, :name, :observations, 0)",
+            {"uid": uid, "name": name, "observations": _theirs(observations)},
+        )
+
+    def set_text(self, uid: EntityUid, name: str, value: TextValue) -> None:
+        self._run(
+            f'UPDATE Entity SET "{name}" = :value WHERE uid = :uid',
+            {"uid": uid, "value": _theirs(value)},
+        )
+
+    def remove(self, uid: EntityUid) -> None:
+        self._run("DELETE FROM Entity WHERE uid = :uid", {"uid": uid})
+
+    def drop_vector(self, uid: EntityUid) -> None:
+        self._run("DELETE FROM embedding_vectors WHERE uid = :uid", {"uid": uid})
+
+    def relabel_vector(self, uid: EntityUid, model: str) -> None:
+        self._run(
+            "UPDATE embedding_vectors SET model = :model WHERE uid = :uid",
+            {"uid": uid, "model": model},
+        )
+
+    def replace_vector(self, uid: EntityUid, vector: Vector) -> None:
+        self._run(
+            "UPDATE embedding_vectors SET vector = :vector WHERE uid = :uid",
+            {"uid": uid, "vector": vector.tobytes()},
+        )
+
+    def add_model(self, record: ModelRecord) -> None:
+        self._run(
+            "INSERT INTO embedding_models"
+            " VALUES (:model, :dimensions, :property, :index, :state, 9)",
+            {
+                "model": record.model,
+                "dimensions": record.dimensions,
+                "property": record.vector_property,
+                "index": record.index_name,
+                "state": record.state.value,
+            },
+        )
+
+    def set_state(self, model: str, state: ModelState) -> None:
+        self._run(
+            "UPDATE embedding_models SET state = :state WHERE model = :model",
+            {"model": model, "state": state.value},
+        )
+
+    def is_marked(self, uid: EntityUid) -> bool:
+        with self.raw() as connection:
+            query = "SELECT needs_embedding FROM Entity WHERE uid = ?"
+            return bool(connection.execute(query, (uid,)).fetchone()[0])
+
+    @contextmanager
+    def raw(self) -> Iterator[sqlite3.Connection]:
+        connection = sqlite3.connect(self.path, isolation_level=None)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        for store in self._stores:
+            store.close()
+
+    def _run(self, statement: str, parameters: Mapping[str, object]) -> None:
+        with self.raw() as connection:
+            connection.execute(statement, parameters)
+
+
+def _theirs(value: TextValue) -> str | bytes | None:
+    """Spaced otherwise than we write it: what counts is the list, not its spelling."""
+    return json.dumps(value, indent=2).encode() if isinstance(value, tuple) else value
