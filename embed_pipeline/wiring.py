@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from embed_pipeline.model.entity import EntityMapping
 from embed_pipeline.model.policy import QueuePolicy
 from embed_pipeline.model.recovery import RecoveryPolicy
@@ -52,25 +50,22 @@ def open_rate_limiter(settings: Settings, *, clock: Clock | None = None) -> Rate
     return queue.limiter(provider=settings.provider.name, limit=limit)
 
 
-def open_tools(settings: Settings, *, drain_for: timedelta | None = None) -> Tools:
+def open_tools(settings: Settings) -> Tools:
     return Tools(
         jobs=open_job_store(settings),
         graph=open_entity_store(settings),
         provider=open_embedding_provider(settings),
         limiter=open_rate_limiter(settings),
-        plan=plan_of(settings, drain_for=drain_for),
+        plan=plan_of(settings),
     )
 
 
-def plan_of(settings: Settings, *, drain_for: timedelta | None = None) -> Plan:
+def plan_of(settings: Settings) -> Plan:
     queue = settings.queue
-    plan = Plan(batch_size=queue.batch_size, heartbeat_interval=queue.heartbeat_interval)
-    if drain_for is None:
-        return plan
     return Plan(
         batch_size=queue.batch_size,
         heartbeat_interval=queue.heartbeat_interval,
-        drain_for=drain_for,
+        retention=queue.retention,
     )
 
 

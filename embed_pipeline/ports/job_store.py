@@ -135,6 +135,10 @@ class JobStore(Protocol):
         """
 
     @abstractmethod
+    def has_stale(self) -> bool:
+        """Whether recovery would find anything; costs an index seek."""
+
+    @abstractmethod
     def live_owners(self) -> frozenset[str]:
         """Who holds a lease that has not ended."""
 

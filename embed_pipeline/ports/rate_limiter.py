@@ -29,3 +29,6 @@ class RateLimiter(Protocol):
 
     @abstractmethod
     def allowance(self) -> Allowance: ...
+
+    @abstractmethod
+    def close(self) -> None: ...

@@ -22,6 +22,8 @@ class Plan:
     """How long a run that was told to stop waits for the request it has sent."""
     write_size: int = 250
     """Vectors per transaction."""
+    retention: timedelta = timedelta(days=14)
+    """How long ended jobs are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

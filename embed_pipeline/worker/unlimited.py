@@ -33,3 +33,6 @@ class Unlimited(RateLimiter):
 
     def allowance(self) -> Allowance:
         return Allowance()
+
+    def close(self) -> None:
+        """Nothing was opened."""

@@ -210,6 +210,10 @@ class SqliteJobStore(JobStore):
             due = look.all(sql.NEXT_DUE, model=model)[0]["due"]
         return None if due is None else rows.from_ms(due)
 
+    def has_stale(self) -> bool:
+        with self.queue.reading() as look:
+            return bool(look.all(sql.STALE_JOBS, now=look.now_ms, limit=1))
+
     def live_owners(self) -> frozenset[str]:
         with self.queue.reading() as look:
             return frozenset(row["name"] for row in look.all(sql.LIVE_OWNERS, now=look.now_ms))

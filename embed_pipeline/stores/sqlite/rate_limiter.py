@@ -69,6 +69,9 @@ class SqliteRateLimiter(RateLimiter):
                 tokens=None if limit.tokens is None else limit.tokens - spent.tokens,
             )
 
+    def close(self) -> None:
+        self._queue.close()
+
     def _window(self, look: QueueTransaction) -> Window:
         oldest = rows.to_us(self._limit.oldest_counting(look.now))
         found = look.all(sql.READ_BUCKETS, provider=self._provider, oldest=oldest)

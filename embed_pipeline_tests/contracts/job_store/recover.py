@@ -124,6 +124,15 @@ class RecoverContract:
 
         assert store.recover_stale().jobs == ()
 
+    def test_store_tells_whether_anything_is_stale(
+        self, store: JobStore, clock: FakeClock
+    ) -> None:
+        leased_job(store)
+        before = store.has_stale()
+        clock.advance(EXPIRY)
+
+        assert (before, store.has_stale()) == (False, True)
+
     def test_recovery_with_nothing_to_do_appends_no_event(self, store: JobStore) -> None:
         store.recover_stale()
 

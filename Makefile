@@ -1,0 +1,69 @@
+# Every target sets up what it needs; `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+EMBED_HOME ?= .embed_pipeline
+DAGSTER_HOME := $(abspath $(EMBED_HOME))/dagster
+INSTALLED := $(VENV)/.installed
+PORT ?= 3000
+
+export EMBED_HOME DAGSTER_HOME
+
+.DEFAULT_GOAL := help
+.PHONY: help run dev test lint format stress lock clean
+
+help:  ## Show this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(INSTALLED): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "embed_pipeline needs Python 3.11 or newer; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing the pinned packages into $(VENV) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $@
+
+# Dagster reads its instance settings from its home.
+$(DAGSTER_HOME)/dagster.yaml: dagster.yaml
+	@mkdir -p $(DAGSTER_HOME)
+	@cp dagster.yaml $@
+
+run: $(INSTALLED) $(DAGSTER_HOME)/dagster.yaml  ## Load the sample graph, embed it through Dagster, search it.
+	@since=$$(date -u +%Y-%m-%dT%H:%M:%SZ); log=$(DAGSTER_HOME)/last_run.log; set -e; \
+	$(BIN)/embed-pipeline load examples/sample_graph.csv; \
+	echo; echo "Running embed_job in Dagster …"; \
+	$(BIN)/dagster job execute -m embed_pipeline.definitions -j embed_job >$$log 2>&1 || \
+	  { tail -n 40 $$log; echo "embed_job failed; the whole log is in $$log"; exit 1; }; \
+	echo; \
+	$(BIN)/embed-pipeline summary --since $$since --searches examples/searches.json 2>/dev/null; \
+	echo; echo "Next: make dev (the Dagster UI), or: $(BIN)/embed-pipeline search \"your own words\""
+
+dev: $(INSTALLED) $(DAGSTER_HOME)/dagster.yaml  ## Open the Dagster UI on the same data (PORT=3000).
+	@$(BIN)/dagster dev -w workspace.yaml -h 127.0.0.1 -p $(PORT)
+
+test: lint  ## Check style and types, run all tests.
+	@$(BIN)/pytest -n auto
+
+lint: $(INSTALLED)  ## Check style and types.
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(INSTALLED)  ## Format the code.
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+stress: $(INSTALLED)  ## Long hammers: a million jobs, thousands of state-machine runs.
+	@$(BIN)/pytest -m stress -v --durations=0
+
+lock: $(INSTALLED)  ## Resolve requirements.txt anew from pyproject.toml.
+	@$(BIN)/python -m pip install --quiet uv
+	@{ echo '# Every package, pinned with hashes, for Python 3.11 and newer. Made by `make lock`; do not edit.'; \
+	  $(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	    --no-emit-index-url --no-header --no-annotate --no-strip-extras --quiet; } > requirements.txt.new
+	@mv requirements.txt.new requirements.txt
+
+clean:  ## Remove the environment, caches and local data.
+	rm -rf $(VENV) $(EMBED_HOME) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

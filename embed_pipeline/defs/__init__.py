@@ -1,0 +1,1 @@
+"""Dagster, and only Dagster: ops are shells around the worker's verbs."""

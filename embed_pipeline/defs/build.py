@@ -1,0 +1,28 @@
+"""All definitions for one environment; other code locations may merge them into their own."""
+
+import dagster as dg
+
+from embed_pipeline.defs.jobs import JOBS
+from embed_pipeline.defs.resources import resources_for
+from embed_pipeline.defs.schedules import schedules_for
+from embed_pipeline.defs.sensors import sensors_for
+from embed_pipeline.settings import Environment, Settings
+
+
+def build_definitions(settings: Settings) -> dg.Definitions:
+    """Sensors and schedules run by themselves, except in tests."""
+    runs_itself = settings.environment is not Environment.TEST
+    return dg.Definitions(
+        jobs=JOBS,
+        sensors=sensors_for(
+            recovery_interval=settings.queue.recovery_interval,
+            status=dg.DefaultSensorStatus.RUNNING
+            if runs_itself
+            else dg.DefaultSensorStatus.STOPPED,
+        ),
+        schedules=schedules_for(
+            dg.DefaultScheduleStatus.RUNNING if runs_itself else dg.DefaultScheduleStatus.STOPPED
+        ),
+        resources=resources_for(settings),
+        executor=dg.in_process_executor,
+    )

@@ -1,0 +1,102 @@
+"""What a person reads about an op in the Dagster UI."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import dagster as dg
+
+from embed_pipeline.model.job import CleanupReport
+from embed_pipeline.model.lease import Lease
+from embed_pipeline.model.recovery import Recovery
+from embed_pipeline.worker.discover import DiscoveryReport
+from embed_pipeline.worker.report import FailedJob, Tally
+
+MOST_ROWS = 50
+"""A table in the UI is for reading; the rest is in the store."""
+
+Metadata = dict[str, Any]
+
+
+def recovery_metadata(recovery: Recovery) -> Metadata:
+    metadata: Metadata = {
+        "recovered": len(recovery.returned),
+        "failed": len(recovery.failed),
+    }
+    if recovery.jobs:
+        metadata["jobs"] = _table(
+            [
+                {
+                    "job": job.id,
+                    "entity": job.entity_uid,
+                    "previous owner": job.previous_owner or "",
+                    "recoveries": job.recoveries,
+                    "fate": job.fate.value,
+                }
+                for job in recovery.jobs
+            ]
+        )
+    return metadata
+
+
+def lease_metadata(lease: Lease) -> Metadata:
+    if lease.refusal is not None:
+        until = f" until {lease.refusal.until:%H:%M:%S} UTC" if lease.refusal.until else ""
+        return {"state": f"{lease.refusal.reason}{until}: {lease.refusal.detail}"}
+    if not lease.jobs:
+        return {"state": "nothing is due"}
+    return {
+        "state": "probe" if lease.probe else "leased",
+        "jobs": len(lease.jobs),
+        "owner": lease.owner,
+    }
+
+
+def tally_metadata(tally: Tally) -> Metadata:
+    metadata: Metadata = {name: value for name, value in tally.facts().items() if value}
+    metadata["ended because"] = tally.ending.value
+    if tally.back_at is not None:
+        metadata["back at"] = tally.back_at.isoformat(timespec="seconds")
+    if tally.failures:
+        metadata["failures"] = _failures(tally.failures)
+    return metadata
+
+
+def cleanup_metadata(report: CleanupReport, older_than: timedelta) -> Metadata:
+    return {
+        "completed deleted": report.completed,
+        "failed deleted": report.failed,
+        "events deleted": report.events,
+        "older than (days)": older_than / timedelta(days=1),
+    }
+
+
+def discovery_metadata(report: DiscoveryReport) -> Metadata:
+    return {
+        "examined": report.examined,
+        "missing": report.missing,
+        "changed": report.changed,
+        "stale or of another model": report.spoilt,
+        "new jobs": report.new_jobs,
+        "queued already": report.queued_already,
+        "parked": report.parked,
+    }
+
+
+def _failures(failures: Sequence[FailedJob]) -> dg.TableMetadataValue:
+    return _table(
+        [
+            {
+                "entity": failed.entity_name,
+                "category": failed.failure.category.value,
+                "error": failed.failure.message,
+                "outcome": "failed" if failed.final else "retry planned",
+                "job": failed.job_id,
+            }
+            for failed in failures
+        ]
+    )
+
+
+def _table(rows: Sequence[dict[str, str | int]]) -> dg.TableMetadataValue:
+    return dg.MetadataValue.table([dg.TableRecord(row) for row in rows[:MOST_ROWS]])

@@ -1,0 +1,58 @@
+"""Resources: opened by wiring from the settings, so that no secret ever enters Dagster's config."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import dagster as dg
+
+from embed_pipeline import wiring
+from embed_pipeline.ports.embedding_provider import EmbeddingProvider
+from embed_pipeline.ports.entity_store import EntityStore
+from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.ports.rate_limiter import RateLimiter
+from embed_pipeline.settings import Settings
+from embed_pipeline.worker.tools import Plan
+
+Closeable = JobStore | EntityStore | EmbeddingProvider | RateLimiter
+
+
+def resources_for(settings: Settings) -> dict[str, Any]:
+    """Lazy: nothing is connected or loaded before an op uses it."""
+    store, provider = settings.stores.backend, settings.provider
+    return {
+        "job_store": _resource(
+            wiring.open_job_store, settings, f"The queue of embedding jobs, on {store}."
+        ),
+        "entity_store": _resource(
+            wiring.open_entity_store, settings, f"The knowledge graph, on {store}."
+        ),
+        "embedding_provider": _resource(
+            wiring.open_embedding_provider, settings, f"{provider.name}: {provider.model}."
+        ),
+        "rate_limiter": _resource(
+            wiring.open_rate_limiter, settings, "The budget that all runs share."
+        ),
+        "plan": _plan(settings),
+        # Leases are of no use to a later run, so nothing is written between ops.
+        "mem_io_manager": dg.mem_io_manager,
+    }
+
+
+def _resource(
+    opener: Callable[[Settings], Closeable], settings: Settings, description: str
+) -> dg.ResourceDefinition:
+    def opened(_context: dg.InitResourceContext) -> Iterator[Closeable]:
+        with closing(opener(settings)) as thing:
+            yield thing
+
+    return dg.ResourceDefinition(resource_fn=opened, description=description)
+
+
+def _plan(settings: Settings) -> dg.ResourceDefinition:
+    def made(_context: dg.InitResourceContext) -> Plan:
+        return wiring.plan_of(settings)
+
+    return dg.ResourceDefinition(
+        resource_fn=made, description="Batch size, heartbeat, retention and time limits."
+    )

@@ -1,0 +1,47 @@
+"""The commands under one roof, and how they end: a sentence and an exit code, never a stack."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from embed_pipeline import __version__
+from embed_pipeline.errors import ConfigurationError, EmbedPipelineError
+from embed_pipeline.interfaces.cli import graph_commands, queue_commands
+from embed_pipeline.telemetry import redact
+
+app = typer.Typer(
+    name="embed-pipeline",
+    help="Keeps every entity of a knowledge graph embedded.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+queue_commands.add_to(app)
+graph_commands.add_to(app)
+
+
+@app.callback(invoke_without_command=True)
+def root(version: bool = typer.Option(False, "--version", help="Show the version.")) -> None:
+    if version:
+        typer.echo(f"embed-pipeline {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """0: done. 1: an error, or health is not HEALTHY. 2: wrong usage. 130: interrupted."""
+    try:
+        app()
+    except ConfigurationError as error:
+        _die("\n".join(error.problems))
+    except EmbedPipelineError as error:
+        _die(str(error))
+    except KeyboardInterrupt:
+        _die("Interrupted; what was held was given back.", code=130)
+
+
+def _die(sentence: str, *, code: int = 1) -> None:
+    sys.stderr.write(redact(sentence) + "\n")
+    sys.exit(code)

@@ -1,0 +1,166 @@
+"""Commands on the queue."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from embed_pipeline.errors import CriticalError, ErrorCategory, TransientError
+from embed_pipeline.interfaces.cli import session
+from embed_pipeline.interfaces.cli.output import AsJson, say, show, show_rows
+from embed_pipeline.model.health import HealthStatus
+from embed_pipeline.worker import cleanup as cleaning
+from embed_pipeline.worker import recover as recovering
+
+Reason = Annotated[str, typer.Option(help="Why; it is shown to everybody who asks.")]
+Category = Annotated[
+    ErrorCategory | None, typer.Option(help="Only failures of this category.", case_sensitive=False)
+]
+
+
+def status(as_json: AsJson = False) -> None:
+    """How many jobs are pending, processing, completed and failed.
+
+    Example: `embed-pipeline status --json`
+    """
+    with session.job_store() as (jobs, _):
+        counts, switch = jobs.get_queue_status(), jobs.switch.read()
+    facts = asdict(counts) | {"total": counts.total, "queue": switch.state.value}
+    if switch.reason and not switch.is_running:
+        facts["reason"] = switch.reason
+    show(facts, as_json=as_json, title="Queue")
+
+
+def health(as_json: AsJson = False) -> None:
+    """HEALTHY, DEGRADED or CRITICAL, and why. Exits with 1 unless HEALTHY.
+
+    Example: `embed-pipeline health || page-somebody`
+    """
+    try:
+        with session.job_store() as (jobs, _):
+            report = jobs.health.report()
+    except (TransientError, CriticalError) as error:
+        facts = {"status": "CRITICAL (queue unreachable)", "reasons": [str(error)]}
+        show(facts, as_json=as_json, title="Health")
+        raise typer.Exit(1) from error
+    facts = asdict(report) | {"status": report.status.value}
+    if not as_json:
+        rate = report.success_rate
+        facts["success_rate"] = "unknown" if rate is None else f"{rate:.0%} of the last 100"
+        facts["error_patterns"] = [f"{count} × {name}" for name, count in report.error_patterns]
+    show(facts, as_json=as_json, title="Health")
+    if report.status is not HealthStatus.HEALTHY:
+        raise typer.Exit(1)
+
+
+def recover(as_json: AsJson = False) -> None:
+    """Return the jobs of vanished workers to pending, now.
+
+    Example: `embed-pipeline recover`
+    """
+    with session.job_store() as (jobs, _):
+        recovery = recovering.recover_stale(jobs)
+    facts = {
+        "recovered": [job.id for job in recovery.returned],
+        "failed": [job.id for job in recovery.failed],
+        "previous_owners": recovery.previous_owners,
+    }
+    owners = f" of {', '.join(recovery.previous_owners)}" if recovery.previous_owners else ""
+    sentence = f"Recovered {len(recovery.returned)} jobs{owners}."
+    if recovery.failed:
+        sentence += f" {len(recovery.failed)} ended every worker that took them and failed."
+    say(sentence, facts, as_json=as_json)
+
+
+def cleanup(
+    older_than: Annotated[
+        int | None,
+        typer.Option(
+            min=0, metavar="DAYS", help="Delete what ended before; default: the retention."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete completed and failed jobs, and events, past their retention.
+
+    Example: `embed-pipeline cleanup --older-than 7`
+    """
+    with session.job_store() as (jobs, settings):
+        days = settings.queue.retention if older_than is None else timedelta(days=older_than)
+        report = cleaning.cleanup_ttl(jobs, older_than=days)
+    say(
+        f"Deleted {report.completed} completed and {report.failed} failed jobs, "
+        f"and {report.events} events, older than {days.days} days.",
+        asdict(report),
+        as_json=as_json,
+    )
+
+
+def pause(reason: Reason = "paused by hand", as_json: AsJson = False) -> None:
+    """Lease to nobody until `resume`; what is held is finished.
+
+    Example: `embed-pipeline pause --reason "maintenance tonight"`
+    """
+    with session.job_store() as (jobs, _):
+        switch = jobs.switch.pause(reason)
+    say(f"The queue is {switch.state}: {switch.reason}.", asdict(switch), as_json=as_json)
+
+
+def resume(reason: Reason = "resumed by hand", as_json: AsJson = False) -> None:
+    """Lease again after a pause or a halt.
+
+    Example: `embed-pipeline resume --reason "new key in place"`
+    """
+    with session.job_store() as (jobs, _):
+        switch = jobs.switch.resume(reason)
+    say(f"The queue is {switch.state}.", asdict(switch), as_json=as_json)
+
+
+def failed(
+    category: Category = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Show at most so many.")] = 20,
+    stack: Annotated[bool, typer.Option("--stack", help="With the stack of each.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Failed jobs, the latest first, and why they failed.
+
+    Example: `embed-pipeline failed --category PERMANENT --limit 5`
+    """
+    with session.job_store() as (jobs, _):
+        found = jobs.failed_jobs(category=category, limit=limit)
+    rows = [
+        {
+            "entity": job.entity_uid,
+            "category": job.error_category,
+            "error": job.error,
+            "attempts": job.attempts,
+            "ended": job.processed_at,
+            "job": job.id,
+        }
+        | ({"stack": job.error_stack} if stack else {})
+        for job in found
+    ]
+    show_rows(rows, as_json=as_json, title="Failed jobs", empty="No job has failed.")
+
+
+def retry_failed(
+    category: Category = None,
+    limit: Annotated[int, typer.Option(min=1, help="Retry at most so many.")] = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Give failed jobs a fresh start: attempts back to 0.
+
+    Example: `embed-pipeline retry-failed --category TRANSIENT`
+    """
+    with session.job_store() as (jobs, _):
+        retried = jobs.retry_failed(category=category, limit=limit)
+    say(f"{len(retried)} failed jobs are pending again.", {"retried": retried}, as_json=as_json)
+
+
+def add_to(app: typer.Typer) -> None:
+    for command in (status, health, recover, cleanup, pause, resume, failed):
+        app.command()(command)
+    app.command("retry-failed")(retry_failed)

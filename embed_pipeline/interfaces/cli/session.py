@@ -1,0 +1,39 @@
+"""What a command opens: settings said aloud, logs set up, stores closed again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+
+from embed_pipeline import telemetry, wiring
+from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.settings import Settings, load_settings
+from embed_pipeline.worker.tools import Tools
+
+
+def settings() -> Settings:
+    loaded = load_settings()
+    # A person at a terminal reads the command's own answer; the story is for log collectors.
+    quiet = sys.stderr.isatty() and loaded.logging.level == "INFO"
+    telemetry.configure("WARNING" if quiet else loaded.logging.level, loaded.logging.format)
+    for note in loaded.notes:
+        sys.stderr.write(note + "\n")
+    return loaded
+
+
+@contextmanager
+def job_store() -> Iterator[tuple[JobStore, Settings]]:
+    loaded = settings()
+    with closing(wiring.open_job_store(loaded)) as store:
+        yield store, loaded
+
+
+@contextmanager
+def tools() -> Iterator[tuple[Tools, Settings]]:
+    loaded = settings()
+    opened = wiring.open_tools(loaded)
+    with ExitStack() as stack:
+        for part in (opened.jobs, opened.graph, opened.provider, opened.limiter):
+            stack.enter_context(closing(part))
+        yield opened, loaded

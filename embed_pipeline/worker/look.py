@@ -1,0 +1,44 @@
+"""A look before a run is worth its seconds: is anything due, and may it be leased now?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from embed_pipeline.model.breaker import GRAPH
+from embed_pipeline.model.job import provider_of
+from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.ports.rate_limiter import RateLimiter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """`reason` says why there is nothing to do, and until when; None when there is."""
+
+    reason: str | None = None
+    due_since: datetime | None = None
+
+
+def look(jobs: JobStore, limiter: RateLimiter, *, model: str, now: datetime) -> Outlook:
+    """A few index seeks, whatever the size of the queue."""
+    switch = jobs.switch.read()
+    if not switch.is_running:
+        return Outlook(reason=f"{switch.state}: {switch.reason}; resume it to go on")
+    due = jobs.next_due(model=model)
+    if due is None:
+        return Outlook(reason="nothing is pending")
+    if due > now:
+        return Outlook(reason=f"nothing is due before {_clock_time(due)}")
+    for name in (GRAPH, provider_of(model)):
+        breaker = jobs.breakers.read(name)
+        if breaker.until is not None and breaker.blocks(now):
+            back = _clock_time(breaker.until)
+            return Outlook(reason=f"{name} does not answer ({breaker.reason}); next try at {back}")
+    back_at = limiter.allowance().back_at
+    if back_at is not None:
+        return Outlook(reason=f"the budget is used up; back at {_clock_time(back_at)}")
+    return Outlook(due_since=due)
+
+
+def _clock_time(moment: datetime) -> str:
+    return f"{moment:%H:%M:%S} UTC"
