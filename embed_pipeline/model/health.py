@@ -18,7 +18,7 @@ DEGRADED_AFTER = 5
 TOP_PATTERNS = 5
 
 _OK = ""
-_VARYING = re.compile(r"\d+|[0-9a-f]{8,}", re.IGNORECASE)
+_VARYING = re.compile(r"\b[0-9a-f]{8,}\b|\d+", re.IGNORECASE)
 
 
 class HealthStatus(StrEnum):

@@ -29,6 +29,7 @@ from embed_pipeline_tests.contracts.job_store.scene import (
 PENDING, PROCESSING, COMPLETED, FAILED = JobStatus
 LOCK = 5 * MINUTE
 MAX_ATTEMPTS = 3
+LONG_AGO = FakeClock().now() - timedelta(days=1)
 
 
 @dataclass
@@ -37,9 +38,9 @@ class ModelJob:
     attempts: int = 0
     recoveries: int = 0
     strikes: int = 0
-    available_at: datetime = datetime.min
+    available_at: datetime = LONG_AGO
     token: str | None = None
-    lock_until: datetime = datetime.min
+    lock_until: datetime = LONG_AGO
     owner: str = ""
     force: bool = False
     again: int = 0

@@ -8,7 +8,7 @@ import typer
 
 from embed_pipeline import __version__
 from embed_pipeline.errors import ConfigurationError, EmbedPipelineError
-from embed_pipeline.interfaces.cli import graph_commands, queue_commands
+from embed_pipeline.interfaces.cli import graph_commands, queue_commands, work_commands
 from embed_pipeline.telemetry import redact
 
 app = typer.Typer(
@@ -19,8 +19,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-queue_commands.add_to(app)
+work_commands.add_to(app)
 graph_commands.add_to(app)
+queue_commands.add_to(app)
 
 
 @app.callback(invoke_without_command=True)

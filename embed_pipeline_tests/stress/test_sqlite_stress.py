@@ -1,0 +1,26 @@
+"""Long hammers on SQLite; `make stress` runs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from embed_pipeline_tests.stores.test_sqlite_machine import SqliteQueueMachine
+from embed_pipeline_tests.stores.test_sqlite_races import lease_everything_once
+
+pytestmark = pytest.mark.stress
+
+
+def test_a_million_jobs_are_leased_once_each(tmp_path: Path) -> None:
+    lease_everything_once(tmp_path / "queue.sqlite", count=1_000_000)
+
+
+TestLongQueueMachine = SqliteQueueMachine.TestCase
+TestLongQueueMachine.settings = settings(
+    max_examples=2_000,
+    stateful_step_count=60,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
