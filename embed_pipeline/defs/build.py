@@ -24,5 +24,5 @@ def build_definitions(settings: Settings) -> dg.Definitions:
             dg.DefaultScheduleStatus.RUNNING if runs_itself else dg.DefaultScheduleStatus.STOPPED
         ),
         resources=resources_for(settings),
-        executor=dg.in_process_executor,
+        # No executor: every job names its own, and two that differ could not be merged.
     )

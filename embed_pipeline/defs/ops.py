@@ -37,31 +37,47 @@ class RecoverConfig(dg.Config):
 
 class LeaseConfig(dg.Config):
     batch_size: int | None = Field(
-        default=None, description="Most jobs per lease; by default EMBED_JOB_BATCH_SIZE."
+        default=None,
+        ge=1,
+        description="Most jobs of the first lease; by default EMBED_JOB_BATCH_SIZE.",
     )
 
 
 class EmbedConfig(dg.Config):
     drain_seconds: int = Field(
-        default=240, description="How long this run goes on leasing new batches."
+        default=240, ge=0, description="How long this run goes on leasing new batches."
+    )
+    batch_size: int | None = Field(
+        default=None,
+        ge=1,
+        description="Most jobs of each further lease; by default EMBED_JOB_BATCH_SIZE.",
     )
 
 
 class CleanupConfig(dg.Config):
     older_than_days: int | None = Field(
-        default=None, description="Delete what ended before; by default EMBED_JOB_RETENTION_DAYS."
+        default=None,
+        ge=0,
+        le=36_500,
+        description="Delete what ended before; by default EMBED_JOB_RETENTION_DAYS.",
     )
 
 
 class DiscoverConfig(dg.Config):
-    most_jobs: int = Field(default=5_000, description="Stop after queueing so many new jobs.")
-    most_read: int = Field(default=50_000, description="Stop after reading so many entities.")
+    most_jobs: int = Field(default=5_000, ge=1, description="Stop after queueing so many new jobs.")
+    most_read: int = Field(default=50_000, ge=1, description="Stop after reading so many entities.")
 
 
 @dg.op(out=IN_MEMORY, description="Return jobs of vanished workers to pending; attempts are kept.")
 def recover_stale(
-    context: dg.OpExecutionContext, config: RecoverConfig, job_store: dg.ResourceParam[JobStore]
+    context: dg.OpExecutionContext,
+    config: RecoverConfig,
+    job_store: dg.ResourceParam[JobStore],
+    automatic_recovery: dg.ResourceParam[bool],
 ) -> int:
+    if not (config.strict or automatic_recovery):
+        context.log.info("EMBED_JOB_RECOVERY_INTERVAL is 0: stale jobs are left where they are.")
+        return 0
     verb = recover.recover_stale if config.strict else recover.recover_before_work
     recovery = verb(job_store)
     context.add_output_metadata(recovery_metadata(recovery))
@@ -70,7 +86,7 @@ def recover_stale(
 
 @dg.op(
     ins={"recovered": dg.In(dg.Nothing)},
-    out=dg.Out(is_required=False, io_manager_key="mem_io_manager"),
+    out=dg.Out(Lease, is_required=False, io_manager_key="mem_io_manager"),
     description="Take due jobs for this run; without any, the run ends here.",
 )
 def lease_batch(
@@ -106,7 +122,7 @@ def embed_batch(
 ) -> int:
     tools = _tools(job_store, entity_store, embedding_provider, rate_limiter, plan)
     pace = Pace(tools.clock, limit=timedelta(seconds=config.drain_seconds))
-    tally = drain.drain(tools, owner=leased.owner, first=leased, pace=pace)
+    tally = drain.drain(tools, owner=leased.owner, first=leased, limit=config.batch_size, pace=pace)
     context.add_output_metadata(tally_metadata(tally))
     return tally.completed
 

@@ -34,6 +34,10 @@ def resources_for(settings: Settings) -> dict[str, Any]:
             wiring.open_rate_limiter, settings, "The budget that all runs share."
         ),
         "plan": _plan(settings),
+        "automatic_recovery": dg.ResourceDefinition.hardcoded_resource(
+            settings.queue.recovery_interval is not None,
+            description="Whether runs recover stale jobs by themselves before they lease.",
+        ),
         # Leases are of no use to a later run, so nothing is written between ops.
         "mem_io_manager": dg.mem_io_manager,
     }
