@@ -12,17 +12,20 @@ from embed_pipeline.settings import Environment, Settings
 def build_definitions(settings: Settings) -> dg.Definitions:
     """Sensors and schedules run by themselves, except in tests."""
     runs_itself = settings.environment is not Environment.TEST
-    return dg.Definitions(
+    sensors = dg.DefaultSensorStatus.RUNNING if runs_itself else dg.DefaultSensorStatus.STOPPED
+    schedules = (
+        dg.DefaultScheduleStatus.RUNNING if runs_itself else dg.DefaultScheduleStatus.STOPPED
+    )
+    embedding = dg.Definitions(
         jobs=JOBS,
-        sensors=sensors_for(
-            recovery_interval=settings.queue.recovery_interval,
-            status=dg.DefaultSensorStatus.RUNNING
-            if runs_itself
-            else dg.DefaultSensorStatus.STOPPED,
-        ),
-        schedules=schedules_for(
-            dg.DefaultScheduleStatus.RUNNING if runs_itself else dg.DefaultScheduleStatus.STOPPED
-        ),
+        sensors=sensors_for(recovery_interval=settings.queue.recovery_interval, status=sensors),
+        schedules=schedules_for(schedules),
         resources=resources_for(settings),
         # No executor: every job names its own, and two that differ could not be merged.
     )
+    if settings.reaper is None:
+        return embedding
+    # Its driver is an extra, so its package is imported only where it is asked for.
+    from embed_pipeline.defs.reaper import reaper_definitions
+
+    return dg.Definitions.merge(embedding, reaper_definitions(settings, sensors))

@@ -16,6 +16,7 @@ from embed_pipeline.settings.general import (
 )
 from embed_pipeline.settings.provider import ProviderVariables, provider_settings
 from embed_pipeline.settings.queue import QueueVariables, queue_settings
+from embed_pipeline.settings.reaper import ReaperVariables, reaper_settings
 from embed_pipeline.settings.shape import Settings
 from embed_pipeline.settings.sources import note_unknown_names, read_environment
 from embed_pipeline.settings.stores import (
@@ -33,6 +34,7 @@ GROUPS: Mapping[str, tuple[type[Variables], ...]] = {
     "Embedding provider": (ProviderVariables,),
     "Stores": (BackendVariables, QueueServerVariables, GraphServerVariables),
     "Entities of the graph": (EntityVariables,),
+    "Stuck-job reaper": (ReaperVariables,),
     "Logging": (LogVariables,),
 }
 FIELDS = {
@@ -83,4 +85,5 @@ def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
         ),
         entity=entity_settings(parse(EntityVariables, environ, findings), findings),
         logging=log_settings(parse(LogVariables, environ, findings)),
+        reaper=reaper_settings(environ, findings),
     )

@@ -104,6 +104,23 @@ class EntitySettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReaperSettings:
+    """Leases are by stage, with their SLA factor; `backoff_base` and its ceiling: both or none."""
+
+    database_url: SecretStr
+    interval: timedelta
+    batch_size: int
+    max_attempts: int
+    backoff_base: timedelta | None
+    backoff_ceiling: timedelta | None
+    lease_clip: timedelta
+    lease_asr: timedelta
+    lease_burnin: timedelta
+    lease_default: timedelta
+    heartbeat_interval: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
     level: LogLevel
     format: LogFormat
@@ -118,5 +135,7 @@ class Settings:
     stores: StoreSettings
     entity: EntitySettings
     logging: LogSettings
+    reaper: ReaperSettings | None = None
+    """None: REAPER_DATABASE_URL is not set, and there is no reaper."""
     notes: tuple[str, ...] = field(default=())
     """One sentence each; entry points print or log them."""

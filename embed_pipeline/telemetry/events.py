@@ -55,9 +55,31 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         ),
         "model.registered": EventKind(INFO, "The graph's first model was registered."),
         "load.row_refused": EventKind(WARNING, "A row could not be loaded."),
+        # the stuck-job reaper
+        "reaper.swept": EventKind(INFO, "A sweep gave {count} stuck jobs their verdict."),
+        "reaper.jobs_requeued": EventKind(
+            WARNING, "Requeued {count} jobs of {table} whose worker went silent."
+        ),
+        "reaper.jobs_failed": EventKind(
+            ERROR, "Failed {count} jobs of {table}: no attempt of theirs was finished."
+        ),
+        "reaper.rows_left_alone": EventKind(
+            WARNING, "{count} rows of {table} are processing without lease or heartbeat."
+        ),
+        "reaper.rows_refused": EventKind(
+            ERROR, "The rules of {table} do not let the reaper change {count} rows."
+        ),
+        "reaper.sweep_failed": EventKind(
+            ERROR, "The sweep of {table} failed; the next one tries again."
+        ),
+        "reaper.count_failed": EventKind(WARNING, "The counters of a sweep could not be stored."),
+        "reaper.schema_extended": EventKind(INFO, "Extended {table}."),
+        "reaper.started": EventKind(INFO, "Sweeps every {interval} seconds."),
+        "reaper.stopped": EventKind(INFO, "Stopped after {count} sweeps."),
         # runs
         "batch.measured": EventKind(INFO, "One batch is done."),
         "run.interrupted": EventKind(WARNING, "The run was interrupted and finishes what it has."),
+        "store.apoc_missing": EventKind(WARNING, "No APOC: cleanup uses Cypher's own batches."),
         "settings.noted": EventKind(WARNING, "A setting deserves attention."),
     }
 )

@@ -34,7 +34,7 @@ def test_missing_retention_stops_production_and_is_14_days_elsewhere() -> None:
     assert load_settings({"EMBED_ENV": "test"}).queue.retention == timedelta(days=14)
 
 
-def test_durations_default_to_those_of_the_seeds() -> None:
+def test_durations_have_the_documented_defaults() -> None:
     queue = load_settings({}).queue
 
     assert queue.recovery_interval == timedelta(seconds=60)

@@ -44,9 +44,10 @@ def test_secrets_are_marked_and_have_no_example_value() -> None:
         "OPENAI_API_KEY",
         "EMBED_QUEUE_PASSWORD",
         "EMBED_GRAPH_PASSWORD",
+        "REAPER_DATABASE_URL",
     }
     assert all(row.literal == "" for row in secrets)
-    assert configuration_markdown().count("**Secret.**") == 3
+    assert configuration_markdown().count("**Secret.**") == 4
 
 
 def test_the_example_changes_nothing_until_it_is_uncommented() -> None:

@@ -8,8 +8,15 @@ import typer
 
 from embed_pipeline import __version__
 from embed_pipeline.errors import ConfigurationError, EmbedPipelineError
-from embed_pipeline.interfaces.cli import graph_commands, queue_commands, work_commands
+from embed_pipeline.interfaces.cli import (
+    graph_commands,
+    queue_commands,
+    reaper_commands,
+    work_commands,
+)
 from embed_pipeline.telemetry import redact
+
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="embed-pipeline",
@@ -22,6 +29,7 @@ app = typer.Typer(
 work_commands.add_to(app)
 graph_commands.add_to(app)
 queue_commands.add_to(app)
+reaper_commands.add_to(app)
 
 
 @app.callback(invoke_without_command=True)
@@ -39,8 +47,11 @@ def main() -> None:
         _die("\n".join(error.problems))
     except EmbedPipelineError as error:
         _die(str(error))
-    except KeyboardInterrupt:
-        _die("Interrupted; what was held was given back.", code=130)
+    except SystemExit as end:
+        # Typer ends a command that meets Ctrl-C by itself, without a word.
+        if end.code == INTERRUPTED:
+            _die("Interrupted; what was held was given back.", code=INTERRUPTED)
+        raise
 
 
 def _die(sentence: str, *, code: int = 1) -> None:

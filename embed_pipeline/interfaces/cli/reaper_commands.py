@@ -1,0 +1,170 @@
+"""Commands of the stuck-job reaper: `embed-pipeline reaper …`.
+
+Its package is imported only by a command that runs: psycopg is an extra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from embed_pipeline import wiring
+from embed_pipeline.errors import ConfigurationError
+from embed_pipeline.interfaces.cli import session
+from embed_pipeline.interfaces.cli.output import AsJson, console, say, show, show_rows
+from embed_pipeline.settings import ReaperSettings, Settings
+
+if TYPE_CHECKING:
+    from embed_pipeline.reaper import Reaped, Reaper, SweepResult
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show it, change nothing.")]
+
+reaper_app = typer.Typer(
+    name="reaper",
+    help="Gives stuck jobs of the SQL tables jobs and asr_jobs back, or fails them.",
+    no_args_is_help=True,
+)
+
+
+@reaper_app.command()
+def init(
+    dry_run: DryRun = False,
+    create_tables: Annotated[
+        bool, typer.Option("--create-tables", help="Also make jobs and asr_jobs where missing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add the columns, indexes and events table that the reaper needs; may be run again.
+
+    Example: `embed-pipeline reaper init --dry-run`
+    """
+    with _settings() as (_, own):
+        from embed_pipeline.reaper import database_of, migrate, plan
+
+        with closing(database_of(own)) as database:
+            act = plan if dry_run else migrate
+            steps = act(database, create_tables=create_tables)
+    statements = [step.text for step in steps]
+    if as_json:
+        say("", {"statements": statements, "done": not dry_run}, as_json=True)
+        return
+    for statement in statements:
+        console.print(f"{statement};", highlight=False, soft_wrap=True)
+    ended = "to do" if dry_run else "done"
+    console.print(f"-- {len(statements)} statements {ended}." if steps else "Nothing to do.")
+
+
+@reaper_app.command()
+def run(
+    once: Annotated[bool, typer.Option("--once", help="One sweep; the default.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Sweep every REAPER_INTERVAL_SEC until stopped.")
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Requeue jobs whose worker went silent, or fail them when no attempt is left.
+
+    Exits with 1 when a table could not be swept. With --watch errors are logged, SIGTERM and
+    Ctrl-C end it after the batch at hand, and --json prints a line per sweep.
+
+    Example: `embed-pipeline reaper run --watch`
+    """
+    if watch and (once or dry_run):
+        raise typer.BadParameter("--watch goes with neither --once nor --dry-run")
+    with _settings() as (settings, own), _opened(settings, own) as reaper:
+        if watch:
+            _watch(reaper, own, as_json=as_json)
+            return
+        result = reaper.rehearse() if dry_run else reaper.sweep()
+    _show(result, as_json=as_json)
+    if result.problems:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _settings() -> Iterator[tuple[Settings, ReaperSettings]]:
+    settings = session.settings()
+    if settings.reaper is None:
+        raise ConfigurationError(
+            ["REAPER_DATABASE_URL must be set to the database of the SQL jobs."]
+        )
+    try:
+        yield settings, settings.reaper
+    except ModuleNotFoundError as error:
+        if error.name != "psycopg":
+            raise
+        raise ConfigurationError(
+            ["The reaper needs psycopg: pip install 'embed-pipeline[reaper]'."]
+        ) from error
+
+
+@contextmanager
+def _opened(settings: Settings, own: ReaperSettings) -> Iterator[Reaper]:
+    from embed_pipeline.reaper import QueueCounters, reaper_of
+
+    counters = QueueCounters(lambda: wiring.open_job_store(settings))
+    with closing(reaper_of(own, counters=counters)) as reaper:
+        yield reaper
+
+
+def _watch(reaper: Reaper, own: ReaperSettings, *, as_json: bool) -> None:
+    from embed_pipeline.reaper import stopped_by_signals, watch
+
+    def told(result: SweepResult) -> None:
+        if as_json or result.reaped or result.problems:
+            say(_sentence(result), _facts(result), as_json=as_json)
+
+    with stopped_by_signals() as stop:
+        sweeps = watch(reaper, interval=own.interval, stop=stop, on_sweep=told)
+    if not as_json:
+        console.print(f"Stopped after {sweeps} sweeps.")
+
+
+def _show(result: SweepResult, *, as_json: bool) -> None:
+    if as_json:
+        facts = _facts(result) | {"jobs": [_row(job) for job in result.reaped]}
+        show(facts, as_json=True, title="")
+        return
+    show_rows(
+        [_row(job) for job in result.reaped],
+        as_json=False,
+        title="Would be reaped" if result.dry_run else "Reaped",
+        empty="No lease has ended without its worker.",
+    )
+    console.print(_sentence(result), highlight=False, soft_wrap=True)
+
+
+def _sentence(result: SweepResult) -> str:
+    verbs = ("Would requeue", "fail") if result.dry_run else ("Requeued", "failed")
+    told = [f"{verbs[0]} {result.requeues} jobs and {verbs[1]} {result.failures}"]
+    if result.reaped:
+        told.append(f"the oldest lease ended {result.lag.total_seconds():.0f} s ago")
+    if result.left_alone:
+        told.append(f"{result.left_alone} rows have neither lease nor heartbeat and are left alone")
+    if result.refused:
+        told.append(f"{result.refused} rows could not be changed")
+    return "; ".join([*told, *result.problems]).rstrip(".") + "."
+
+
+def _facts(result: SweepResult) -> dict[str, Any]:
+    return {**result.metrics, "dry_run": result.dry_run, "problems": list(result.problems)}
+
+
+def _row(job: Reaped) -> dict[str, Any]:
+    return {
+        "table": job.table,
+        "job": job.job_id,
+        "stage": job.stage,
+        "attempts": f"{job.attempt_count} of {job.max_attempts}",
+        "worker": job.locked_by,
+        "overdue_sec": round(job.overdue.total_seconds(), 1),
+        "verdict": "fail" if job.was_failed else "requeue",
+    }
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(reaper_app)

@@ -1,0 +1,163 @@
+"""One connection to the reaper's database: how it is opened, used, and how its errors are named."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import DictRow, dict_row
+
+from embed_pipeline.errors import (
+    EmbedPipelineError,
+    SchemaMissing,
+    StoreAccessDenied,
+    StoreBusy,
+    StoreCorrupted,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from embed_pipeline.reaper.moments import tolerate_far_moments
+from embed_pipeline.reaper.statements import BE_IMPATIENT
+from embed_pipeline.telemetry import redact
+
+Connection = psycopg.Connection[DictRow]
+
+PATIENCE: Mapping[str, str] = {"statement": "30s", "lock": "10s", "idle": "60s"}
+"""A sweep that hangs holds its rows' locks, and with them their workers' heartbeats."""
+
+# A server that vanished without a word is noticed within half a minute.
+_LINE: Mapping[str, str | int] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+    "application_name": "embed-pipeline reaper",
+}
+
+_INIT = "run `embed-pipeline reaper init`"
+_BY_STATE: Mapping[str, tuple[type[EmbedPipelineError], str]] = {
+    "42P01": (SchemaMissing, f"lacks a table; {_INIT}"),
+    "42703": (SchemaMissing, f"lacks a column; {_INIT}"),
+    "42501": (StoreAccessDenied, "does not allow this user what the reaper needs"),
+    "28000": (StoreAccessDenied, "refuses our credentials"),
+    "28P01": (StoreAccessDenied, "refuses our credentials"),
+    "53100": (StoreFull, "cannot grow: the disk is full"),
+    "25006": (StoreReadOnly, "is read-only"),
+    "XX001": (StoreCorrupted, "is damaged"),
+    "XX002": (StoreCorrupted, "has a damaged index"),
+    "55P03": (StoreBusy, "has the rows or the table locked by somebody else"),
+    "57014": (StoreBusy, "took too long for one statement"),
+    "40001": (StoreBusy, "had a conflict with another transaction"),
+    "40P01": (StoreBusy, "had a deadlock with another transaction"),
+}
+
+# libpq gives no code for a refused connection, only the server's words.
+_REFUSALS = (
+    "authentication failed",
+    "no pg_hba.conf entry",
+    "no password supplied",
+    "not permitted to log in",
+    "permission denied for database",
+)
+
+
+class PostgresDatabase:
+    """One connection per object, opened on first use and anew after it broke.
+
+    Threads of one object wait for each other; `sibling` is for those that must not, such as a
+    heartbeat. The URL is never shown.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection: Connection | None = None
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return "PostgresDatabase()"
+
+    def sibling(self) -> PostgresDatabase:
+        return PostgresDatabase(self._url)
+
+    @contextmanager
+    def transaction(self, *, read_only: bool = False) -> Iterator[Connection]:
+        """All or nothing; decisions inside see one `now()`, that of the database."""
+        with self._lock, self._named_errors():
+            connection = self._open()
+            # SKIP LOCKED looks again at a row that changed only at this level.
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+            connection.read_only = read_only or None  # None: as the server has it
+            with connection.transaction():
+                connection.execute(BE_IMPATIENT, PATIENCE)
+                yield connection
+
+    @contextmanager
+    def session(self) -> Iterator[Connection]:
+        """Each statement commits by itself; for migrations, which some may not share."""
+        with self._lock, self._named_errors():
+            connection = self._open()
+            connection.read_only = None
+            yield connection
+
+    def close(self) -> None:
+        with self._lock:
+            self._drop()
+
+    def _open(self) -> Connection:
+        if self._connection is not None and not self._connection.closed:
+            return self._connection
+        given = conninfo_to_dict(self._url)
+        line: dict[str, Any] = {name: value for name, value in _LINE.items() if name not in given}
+        self._connection = psycopg.connect(
+            self._url,
+            autocommit=True,
+            row_factory=dict_row,
+            prepare_threshold=None,  # a pooler may give every transaction another server process
+            **line,
+        )
+        tolerate_far_moments(self._connection)
+        return self._connection
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.close()
+        self._connection = None
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """The border: faults of the database get our names; a bug of ours keeps its own."""
+        try:
+            yield
+        except psycopg.Error as error:
+            if self._connection is not None and self._connection.broken:
+                self._drop()
+            named = named_error(error)
+            if named is None:
+                raise
+            raise named from error
+
+
+def named_error(error: psycopg.Error) -> EmbedPipelineError | None:
+    """None for what only a bug, or a rule of the table's owners, can cause."""
+    said = redact(str(error).strip().partition("\n")[0])
+    state = error.sqlstate
+    if state is not None and state in _BY_STATE:
+        kind, what = _BY_STATE[state]
+        return kind(f"The reaper's database {what} ({said}).")
+    if not isinstance(error, psycopg.OperationalError):
+        return None
+    refused = any(words in said for words in _REFUSALS) or _unknown_role(said)
+    if state is None and refused:
+        return StoreAccessDenied(f"The reaper's database refuses our credentials ({said}).")
+    return StoreUnavailable(f"The reaper's database cannot be reached ({said}).")
+
+
+def _unknown_role(said: str) -> bool:
+    return 'FATAL:  role "' in said and "does not exist" in said

@@ -1,0 +1,158 @@
+"""Every statement of sweep and worker; `compose` puts in the table, all else is bound.
+
+Durations travel as seconds: an interval with days would follow the session's summer time.
+Ids are compared in the table's own type, so that bigint, uuid and text keys use their index.
+"""
+
+from __future__ import annotations
+
+from typing import LiteralString
+
+from psycopg import sql
+
+_OR_SKIP = "FOR UPDATE SKIP LOCKED"
+
+_STUCK = """
+SELECT id, stage::text AS stage, attempt_count, max_attempts, locked_by::text AS locked_by,
+       lease_token::text AS lease_token, lease_expires_at, last_heartbeat_at, now() AS now
+FROM {table}
+"""
+
+EXPIRED_ROWS: LiteralString = (
+    _STUCK
+    + """
+WHERE status = 'processing' AND lease_expires_at < now() AND id <> ALL (%(skip)s)
+ORDER BY lease_expires_at
+LIMIT %(limit)s
+"""
+)
+
+# The first bound lets the index find the start, the second is the exact rule of `policy.ends_at`.
+SILENT_ROWS: LiteralString = (
+    _STUCK
+    + """
+WHERE status = 'processing' AND lease_expires_at IS NULL
+  AND last_heartbeat_at < now() - make_interval(secs => %(shortest)s)
+  AND last_heartbeat_at < now() - make_interval(secs =>
+      CASE stage::text WHEN 'clip' THEN %(clip)s WHEN 'asr' THEN %(asr)s
+                       WHEN 'burnin' THEN %(burnin)s ELSE %(default)s END)
+  AND id <> ALL (%(skip)s)
+ORDER BY last_heartbeat_at
+LIMIT %(limit)s
+"""
+)
+
+LOCK_EXPIRED_ROWS: LiteralString = EXPIRED_ROWS + _OR_SKIP
+LOCK_SILENT_ROWS: LiteralString = SILENT_ROWS + _OR_SKIP
+
+COUNT_UNTOLD_ROWS = """
+SELECT count(*) AS rows FROM {table}
+WHERE status = 'processing' AND lease_expires_at IS NULL AND last_heartbeat_at IS NULL
+"""
+
+# One statement per outcome: a CASE of two words would not fit a status column that is an enum.
+REQUEUE_ROWS = """
+UPDATE {table} AS job
+SET status = 'queued', locked_by = NULL, lease_token = NULL, lease_expires_at = NULL,
+    next_earliest_run_at = now() + make_interval(secs => judged.backoff)
+FROM unnest(%(keys)s, %(backoffs)s) AS judged(id, backoff)
+WHERE job.id = judged.id AND job.status = 'processing'
+"""
+
+FAIL_ROWS = """
+UPDATE {table}
+SET status = 'failed', locked_by = NULL, lease_token = NULL, lease_expires_at = NULL,
+    fail_code = %(code)s, fail_reason = %(reason)s
+WHERE id = ANY (%(keys)s) AND status = 'processing'
+"""
+
+APPEND_EVENTS = """
+INSERT INTO job_events (job_id, data, created_at)
+SELECT told.job_id, told.data, now()
+FROM unnest(%(keys)s, %(data)s) AS told(job_id, data)
+"""
+
+_CLAIM_HEAD = """
+WITH next AS MATERIALIZED (
+    SELECT id FROM {table}
+    WHERE status = 'queued' AND coalesce(next_earliest_run_at, '-infinity') <= now()
+      AND """
+# Ordering by the stage too tells the planner that the index has the order already.
+_CLAIM_TAIL = """
+    ORDER BY stage, coalesce(next_earliest_run_at, '-infinity'), id
+    LIMIT 1
+    FOR UPDATE SKIP LOCKED
+), taken AS (
+    UPDATE {table} AS job
+    SET status = 'processing', stage = %(stage)s, locked_by = %(worker_id)s,
+        lease_token = %(token)s, attempt_count = coalesce(job.attempt_count, 0) + 1,
+        last_heartbeat_at = now(), lease_expires_at = now() + make_interval(secs => %(lease)s)
+    FROM next WHERE job.id = next.id
+    RETURNING job.*
+), told AS (
+    INSERT INTO job_events (job_id, data, created_at)
+    SELECT id, jsonb_build_object(
+        'type', 'worker:claimed', 'table', %(table)s::text, 'details', jsonb_build_object(
+            'job_id', id::text, 'stage', stage, 'attempt_count', attempt_count,
+            'locked_by', locked_by, 'lease_token', lease_token,
+            'lease_expires_at', lease_expires_at)), now()
+    FROM taken
+)
+SELECT * FROM taken
+"""
+
+CLAIM_STAGED_ROW: LiteralString = _CLAIM_HEAD + "stage = %(stage)s" + _CLAIM_TAIL
+CLAIM_UNSTAGED_ROW: LiteralString = _CLAIM_HEAD + "stage IS NULL" + _CLAIM_TAIL
+
+EXTEND_LEASE = """
+UPDATE {table}
+SET last_heartbeat_at = now(), lease_expires_at = now() + make_interval(secs => %(lease)s)
+WHERE id = %(key)s AND status = 'processing' AND lease_token = %(token)s
+"""
+
+_TELL_ENDED = """
+    WHERE id = %(key)s AND status = 'processing' AND lease_token = %(token)s
+    RETURNING id
+)
+INSERT INTO job_events (job_id, data, created_at)
+SELECT id, jsonb_build_object(
+    'type', %(type)s::text, 'table', %(table)s::text, 'details', %(details)s::jsonb), now()
+FROM ended
+"""
+
+# The token stays as a receipt: a call repeated after a lost answer learns that it was done.
+_COMPLETE = """
+WITH ended AS (
+    UPDATE {table} SET status = 'done', locked_by = NULL, lease_expires_at = NULL"""
+
+_FAIL = """
+WITH ended AS (
+    UPDATE {table}
+    SET status = 'failed', locked_by = NULL, lease_expires_at = NULL,
+        fail_code = %(code)s, fail_reason = %(reason)s"""
+
+_RETRY = """
+WITH ended AS (
+    UPDATE {table}
+    SET status = 'queued', locked_by = NULL, lease_expires_at = NULL, lease_token = NULL,
+        next_earliest_run_at = now() + make_interval(secs => %(backoff)s)"""
+
+COMPLETE_JOB: LiteralString = _COMPLETE + _TELL_ENDED
+FAIL_JOB: LiteralString = _FAIL + _TELL_ENDED
+RETRY_JOB: LiteralString = _RETRY + _TELL_ENDED
+
+STATUS_BY_RECEIPT = """
+SELECT status::text AS status FROM {table} WHERE id = %(key)s AND lease_token = %(token)s
+"""
+
+# For one transaction only, so that it also holds behind a pooler.
+BE_IMPATIENT = """
+SELECT set_config('statement_timeout', %(statement)s, true),
+       set_config('lock_timeout', %(lock)s, true),
+       set_config('idle_in_transaction_session_timeout', %(idle)s, true)
+"""
+
+
+def compose(statement: LiteralString, table: str, **parts: sql.Composable) -> sql.Composed:
+    """The only place where a name becomes text of a query: always quoted."""
+    return sql.SQL(statement).format(table=sql.Identifier(table), **parts)
