@@ -1,4 +1,4 @@
-"""`reaper init` and `reaper run`, mounted on an app of the test's own."""
+"""`embed-pipeline reaper init` and `embed-pipeline reaper run`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
 from embed_pipeline import telemetry, wiring
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
-from embed_pipeline.interfaces.cli import reaper_commands
+from embed_pipeline.interfaces.cli.app import app
 from embed_pipeline.settings import load_settings
 from embed_pipeline.telemetry import redaction
 from embed_pipeline_tests.reaper.scene import MINUTE, Scene
@@ -44,9 +43,6 @@ def process_left_as_it_was(tmp_path: Path, url: str) -> Iterator[None]:
 
 
 def command(*words: str) -> Result:
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    reaper_commands.add_to(app)
     return CliRunner().invoke(app, ["reaper", *words])
 
 

@@ -1,4 +1,4 @@
-"""The reaper's Dagster definitions, merged with the others as a code location would."""
+"""The reaper's part of the Dagster definitions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from embed_pipeline.defs.build import build_definitions
-from embed_pipeline.defs.reaper import STUCK_JOBS, reaper_definitions
+from embed_pipeline.defs.reaper import STUCK_JOBS
 from embed_pipeline.settings import load_settings
 from embed_pipeline_tests.reaper.scene import Scene
 
@@ -27,8 +27,7 @@ def merged(scene: Scene, tmp_path: Path) -> dg.Definitions:
             "REAPER_INTERVAL_SEC": "90",
         }
     )
-    ours = reaper_definitions(settings, dg.DefaultSensorStatus.STOPPED)
-    return dg.Definitions.merge(build_definitions(settings), ours)
+    return build_definitions(settings)
 
 
 def run(defs: dg.Definitions, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
@@ -41,6 +40,15 @@ def tick(defs: dg.Definitions, instance: dg.DagsterInstance, scene: Scene) -> An
     resources = {"reaper": scene.reaper()}
     with dg.build_sensor_context(instance=instance, resources=resources) as context:
         return sensor.evaluate_tick(context)
+
+
+def test_reaper_is_there_only_with_a_database(merged: dg.Definitions, tmp_path: Path) -> None:
+    without = build_definitions(load_settings({"EMBED_ENV": "test", "EMBED_HOME": str(tmp_path)}))
+
+    names = {job.name for job in without.get_repository_def().get_all_jobs()}
+    assert merged.get_repository_def().has_sensor_def("reaper_sensor")
+    assert not without.get_repository_def().has_sensor_def("reaper_sensor")
+    assert "reap_stuck_jobs_job" not in names
 
 
 def test_sensor_follows_the_interval(merged: dg.Definitions) -> None:
