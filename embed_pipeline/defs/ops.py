@@ -31,7 +31,8 @@ PATIENT = dg.RetryPolicy(max_retries=2, delay=2, backoff=dg.Backoff.EXPONENTIAL)
 class RecoverConfig(dg.Config):
     strict: bool = Field(
         default=False,
-        description="Fail the run when recovery fails; else it is logged and the run goes on.",
+        description="For a run that only recovers: it fails when recovery fails, and recovers even "
+        "where EMBED_JOB_RECOVERY_INTERVAL is 0. Else a failure is logged and the run goes on.",
     )
 
 
@@ -44,12 +45,12 @@ class LeaseConfig(dg.Config):
 
 
 class EmbedConfig(dg.Config):
+    # Without bounds: Dagster checks them only when the op starts, and by then jobs are leased.
     drain_seconds: int = Field(
-        default=240, ge=0, description="How long this run goes on leasing new batches."
+        default=240, description="How long this run goes on leasing new batches."
     )
     batch_size: int | None = Field(
         default=None,
-        ge=1,
         description="Most jobs of each further lease; by default EMBED_JOB_BATCH_SIZE.",
     )
 

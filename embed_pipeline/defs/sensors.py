@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
@@ -87,9 +87,9 @@ def _recover_stale_sensor(
         context: dg.SensorEvaluationContext, job_store: dg.ResourceParam[JobStore]
     ) -> SensorResult:
         now, daemon = SystemClock().now(), _daemon_id(context.instance)
-        last = json.loads(context.cursor or "{}")
-        due_at = datetime.fromisoformat(last["at"]) + interval if "at" in last else now
-        if last.get("daemon") == daemon and now < due_at:
+        last_daemon, last_look = _last_look(context.cursor)
+        due_at = last_look + interval
+        if last_daemon == daemon and now < due_at:
             yield dg.SkipReason(f"the next look is at {due_at:%H:%M:%S} UTC")
             return
         context.update_cursor(json.dumps({"daemon": daemon, "at": now.isoformat()}))
@@ -99,6 +99,15 @@ def _recover_stale_sensor(
             yield dg.SkipReason("0 jobs recovered: no lease has ended without its worker")
 
     return recover_stale_sensor
+
+
+def _last_look(cursor: str | None) -> tuple[str | None, datetime]:
+    """By which daemon, and when; none by a first tick, nor where a person edited the cursor."""
+    try:
+        last = json.loads(cursor or "")
+        return str(last["daemon"]), datetime.fromisoformat(last["at"]).astimezone(UTC)
+    except (ValueError, TypeError, KeyError):
+        return None, datetime.min.replace(tzinfo=UTC)
 
 
 def _daemon_id(instance: dg.DagsterInstance) -> str:

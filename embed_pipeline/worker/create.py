@@ -52,7 +52,9 @@ def upsert_entities(
 def _queue_new(
     jobs: JobStore, graph: EntityStore, made: tuple[Created, ...], *, model: str
 ) -> CreateReport:
-    new: list[Entity] = [one.entity for one in made if not one.existing or one.changed]
+    # By key: of an entity that was handed in twice, only the last text is there to embed.
+    latest = {one.entity.uid: one.entity for one in made if not one.existing or one.changed}
+    new: list[Entity] = list(latest.values())
     emit("entities.created", count=len(new), existing=len(made) - len(new))
     try:
         report = enqueue_entities(jobs, graph, new, model=model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 from embed_pipeline.errors import CriticalError, EmbedPipelineError, TransientError
 from embed_pipeline.model.breaker import GRAPH
@@ -23,7 +24,7 @@ from embed_pipeline.worker.write import write_and_complete
 
 def embed_batch(tools: Tools, lease: Lease, *, pace: Pace, tally: Tally) -> None:
     """Whatever ends it, no job stays with us: done, failed, or given back."""
-    begun, before = tools.clock.monotonic(), tally.counters()
+    begun, before = tools.clock.monotonic(), replace(tally)
     tally.leased += len(lease.jobs)
     heartbeat = Heartbeat(
         tools.jobs, lease, interval=tools.plan.heartbeat_interval, clock=tools.clock
@@ -35,7 +36,7 @@ def embed_batch(tools: Tools, lease: Lease, *, pace: Pace, tally: Tally) -> None
                 _embed(holding, pace)
     finally:
         tally.seconds += tools.clock.monotonic() - begun
-        _measure(tools, lease, tally, before)
+        _measure(tools, lease, tally.since(before))
 
 
 def _embed(holding: Holding, pace: Pace) -> None:
@@ -70,12 +71,11 @@ def _read_graph(holding: Holding) -> Sorted | None:
         return None
 
 
-def _measure(tools: Tools, lease: Lease, tally: Tally, before: dict[str, int]) -> None:
-    grown = {name: value - before[name] for name, value in tally.counters().items()}
+def _measure(tools: Tools, lease: Lease, batch: Tally) -> None:
     # The counts are not worth an error that hides why the batch ended.
     with suppress(EmbedPipelineError):
-        tools.jobs.counters.add(grown)
-    emit("batch.measured", worker_id=lease.owner, model=tools.model, **tally.facts())
+        tools.jobs.counters.add(batch.counters())
+    emit("batch.measured", worker_id=lease.owner, model=tools.model, **batch.facts())
 
 
 @contextmanager

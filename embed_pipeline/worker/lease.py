@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
+from datetime import datetime
 
 from embed_pipeline.errors import TransientError
-from embed_pipeline.model.breaker import GRAPH, Breaker
+from embed_pipeline.model.breaker import GRAPH
 from embed_pipeline.model.lease import Lease, Refusal, RefusalReason
 from embed_pipeline.telemetry import emit
 from embed_pipeline.worker.failures import record_of
@@ -20,15 +22,9 @@ def lease_batch(tools: Tools, *, owner: str, limit: int | None = None) -> Lease:
     if allowance.requests is not None:
         wanted = min(wanted, allowance.requests * tools.provider.max_inputs)
     if wanted <= 0:
-        refusal = Refusal(
-            reason=RefusalReason.BUDGET_SPENT,
-            detail=f"the budget of {tools.provider.name} is used up",
-            until=allowance.back_at,
-        )
-        lease = Lease(owner=owner, token="", duration=tools.plan.grace, refusal=refusal)
+        lease = _without_budget(tools, owner, back_at=allowance.back_at)
     else:
         try_graph(tools)
-        ensure_model(tools)
         lease = tools.jobs.lease(
             owner=owner, model=tools.model, limit=wanted, token=uuid.uuid4().hex
         )
@@ -36,26 +32,41 @@ def lease_batch(tools: Tools, *, owner: str, limit: int | None = None) -> Lease:
     return lease
 
 
+def _without_budget(tools: Tools, owner: str, *, back_at: datetime | None) -> Lease:
+    """Nobody has to wait for a budget where there is nothing to do."""
+    nothing = Lease(owner=owner, token="", duration=tools.plan.grace)
+    if tools.jobs.next_due(model=tools.model) is None:
+        return nothing
+    refusal = Refusal(
+        reason=RefusalReason.BUDGET_SPENT,
+        detail=f"the budget of {tools.provider.name} is used up",
+        until=back_at,
+    )
+    return replace(nothing, refusal=refusal)
+
+
 def try_graph(tools: Tools) -> None:
-    """Where the graph's breaker is open and its pause over: one cheap write decides.
+    """Look whether the graph answers and takes this model's vectors.
 
-    The lease that follows refuses by itself while the breaker is still open.
+    Where its breaker is open and the pause over, one cheap write decides. The lease that follows
+    refuses by itself while the breaker is open.
     """
-    if not tools.jobs.breakers.read(GRAPH).is_open:
-        return
-    claimed = tools.jobs.breakers.claim_probe(GRAPH)
-    if claimed is None:
-        return
+    breakers = tools.jobs.breakers
+    breaker = breakers.read(GRAPH)
+    if breaker.is_open:
+        claimed = breakers.claim_probe(GRAPH)
+        if claimed is None:
+            return
+        breaker = claimed
     try:
-        tools.graph.probe()
+        if breaker.is_open:
+            tools.graph.probe()
+        ensure_model(tools)
     except TransientError as error:
-        trip(tools, GRAPH, seen=claimed.generation, error=error)
+        breakers.trip(GRAPH, seen=breaker.generation, error=record_of(error))
     else:
-        tools.jobs.breakers.close(GRAPH, seen=claimed.generation)
-
-
-def trip(tools: Tools, name: str, *, seen: int, error: BaseException) -> Breaker:
-    return tools.jobs.breakers.trip(name, seen=seen, error=record_of(error))
+        if breaker.is_open:
+            breakers.close(GRAPH, seen=breaker.generation)
 
 
 def _tell(lease: Lease) -> None:

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from embed_pipeline.errors import RequestError
-from embed_pipeline.model.entity import EntityMapping, NewEntity, TextValue
+from embed_pipeline.model.entity import EntityMapping, NewEntity, TextValue, check_entities
 from embed_pipeline.model.job import EntityUid
 from embed_pipeline.telemetry import emit
 from embed_pipeline.worker.create import upsert_entities
@@ -19,6 +19,7 @@ from embed_pipeline.worker.tools import Tools
 PAGE = 500
 LONGEST_CELL = 10 * 1024 * 1024
 MOST_TOLD = 20
+"""Bad rows that a report carries; the log has them all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,9 @@ class LoadReport:
     unchanged: int = 0
     new_jobs: int = 0
     queued: bool = True
+    refused: int = 0
     bad: list[BadRow] = field(default_factory=list)
+    """The first of the refused rows, so that memory does not follow the file."""
 
 
 def load_csv(
@@ -52,7 +55,8 @@ def load_csv(
         bad = [row for row in page if isinstance(row, BadRow)]
         for row in bad:
             emit("load.row_refused", line=row.line, reason=row.reason)
-        report.bad += bad
+        report.refused += len(bad)
+        report.bad += bad[: MOST_TOLD - len(report.bad)]
         _upsert(tools, [row for row in page if isinstance(row, NewEntity)], report)
         on_page(report)
     return report
@@ -81,6 +85,8 @@ def read_csv(path: Path, mapping: EntityMapping) -> Iterator[NewEntity | BadRow]
         raise RequestError(f"{path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise RequestError(f"{path} is not UTF-8 text.") from error
+    except csv.Error as error:
+        raise RequestError(f"{path} has a header that is not CSV: {error}.") from error
 
 
 def _check_header(path: Path, header: Sequence[str] | None, mapping: EntityMapping) -> None:
@@ -89,6 +95,8 @@ def _check_header(path: Path, header: Sequence[str] | None, mapping: EntityMappi
     known = {mapping.key, mapping.name, mapping.entity_type, *mapping.text}
     if mapping.name not in header:
         raise RequestError(f"{path} has no column {mapping.name!r}; it has: {', '.join(header)}.")
+    if repeated := sorted({column for column in header if header.count(column) > 1}):
+        raise RequestError(f"{path} has columns of the same name: {', '.join(repeated)}.")
     if unknown := [column for column in header if column not in known]:
         raise RequestError(
             f"{path} has columns that no mapped property has: {', '.join(unknown)}; "
@@ -103,8 +111,10 @@ def _rows(reader: csv.DictReader[str], mapping: EntityMapping) -> Iterator[NewEn
         except StopIteration:
             return
         except csv.Error as error:
-            # Where the quoting is broken nobody can tell where the next row begins.
-            yield BadRow(line=reader.line_num, reason=f"{error}; the rest of the file was not read")
+            # Where the quoting is broken nobody can tell where the next row begins, and only the
+            # inner reader has counted this one.
+            line = reader.reader.line_num
+            yield BadRow(line=line, reason=f"{error}; the rest of the file was not read")
             return
         yield _entity(row, mapping, reader.line_num)
 
@@ -128,12 +138,17 @@ def _entity(
         }
     except ValueError as error:
         return BadRow(line=line, reason=str(error))
-    return NewEntity(
+    entity = NewEntity(
         name=name,
         entity_type=cells.get(mapping.entity_type, "").strip(),
         properties=values,
         uid=EntityUid(uid) if (uid := cells.get(mapping.key, "").strip()) else None,
     )
+    try:
+        check_entities([entity], mapping=mapping)
+    except RequestError as error:
+        return BadRow(line=line, reason=str(error).removesuffix("."))
+    return entity
 
 
 def _value(cell: str) -> TextValue:
@@ -144,6 +159,8 @@ def _value(cell: str) -> TextValue:
         items = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"has a list that is not JSON: {error.msg}") from error
+    except RecursionError as error:
+        raise ValueError("has a list with something else than strings") from error
     if not all(isinstance(item, str) for item in items):
         raise ValueError("has a list with something else than strings")
     return tuple(items)

@@ -11,8 +11,6 @@ from embed_pipeline.worker.recover import recover_before_work
 from embed_pipeline.worker.report import Ending, Tally
 from embed_pipeline.worker.tools import Tools
 
-LONGEST_WAIT = timedelta(seconds=5)
-
 
 def run_until_empty(
     tools: Tools,
@@ -32,10 +30,10 @@ def run_until_empty(
         recovery.run_if_due()
         round_ = drain(tools, owner=owner, pace=pace, on_batch=on_batch)
         total = total.plus(round_)
-        resting = _rest(tools, round_)
-        if resting is None or pace.stopped or pace.time_is_up:
+        back_at = _back_at(tools, round_)
+        if back_at is None or pace.stopped or pace.time_is_up:
             return total
-        pace.wait(min(resting, LONGEST_WAIT))
+        pace.wait_towards(back_at)
 
 
 class _Recovery:
@@ -50,14 +48,10 @@ class _Recovery:
         self._next = self._tools.clock.monotonic() + self._interval.total_seconds()
 
 
-def _rest(tools: Tools, tally: Tally) -> timedelta | None:
-    """How long to wait before it is worth trying again; None when it is not."""
+def _back_at(tools: Tools, tally: Tally) -> datetime | None:
+    """When it is worth trying again; None when it is not."""
     if tally.ending is Ending.QUEUE_EMPTY:
-        return _until(tools, tools.jobs.next_due(model=tools.model))
+        return tools.jobs.next_due(model=tools.model)
     if tally.ending in (Ending.BUDGET_SPENT, Ending.REFUSED):
-        return _until(tools, tally.back_at)
+        return tally.back_at
     return None
-
-
-def _until(tools: Tools, moment: datetime | None) -> timedelta | None:
-    return None if moment is None else max(timedelta(0), moment - tools.clock.now())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from embed_pipeline.ports.clock import Clock
+
+SHORTEST_WAIT, LONGEST_WAIT = timedelta(milliseconds=500), timedelta(seconds=5)
 
 
 class Pace:
@@ -37,3 +39,10 @@ class Pace:
 
     def wait(self, duration: timedelta) -> None:
         self._clock.wait(self._stop, duration)
+
+    def wait_towards(self, moment: datetime) -> None:
+        """Wait for a moment of the database's clock, a few seconds at most, then look again.
+
+        Its clock is not ours: the bounds keep a wrong one from waiting for ever or in a circle.
+        """
+        self.wait(min(max(moment - self._clock.now(), SHORTEST_WAIT), LONGEST_WAIT))

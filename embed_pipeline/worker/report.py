@@ -84,6 +84,14 @@ class Tally:
             back_at=other.back_at,
         )
 
+    def since(self, before: Tally) -> Tally:
+        """What was counted after `before`, an earlier copy of this."""
+        return Tally(
+            **{name: getattr(self, name) - getattr(before, name) for name in (*_COUNTS, "seconds")},
+            ending=self.ending,
+            back_at=self.back_at,
+        )
+
     def counters(self) -> dict[str, int]:
         """What the store's counters do not see by themselves."""
         return {
@@ -96,4 +104,8 @@ class Tally:
 
     def facts(self) -> dict[str, object]:
         facts: dict[str, object] = {name: getattr(self, name) for name in _COUNTS}
-        return facts | {"seconds": round(self.seconds, 3), "per_second": self.per_second}
+        rate = self.per_second
+        return facts | {
+            "seconds": round(self.seconds, 3),
+            "per_second": None if rate is None else round(rate, 1),
+        }

@@ -13,7 +13,7 @@ from embed_pipeline.errors import (
     RateLimited,
     TransientError,
 )
-from embed_pipeline.model.breaker import Breaker
+from embed_pipeline.model.breaker import GRAPH, Breaker, pause_at
 from embed_pipeline.model.switch import Switch
 from embed_pipeline.model.window import Denied, Grant, Spent
 from embed_pipeline.ports.embedding_provider import Embedded
@@ -56,9 +56,9 @@ class Sending:
     def _send(self, request: Request, waiting: list[Request]) -> Next:
         switch = self._tools.jobs.switch.read()
         breaker = self._tools.jobs.breakers.read(self._tools.provider.name)
-        if not self._may_send(request, switch, breaker):
+        if not self._may_send(switch, breaker):
             return Next.STOP
-        grant = self._take_grant(request)
+        grant = self._take_grant(request, waiting)
         if grant is None:
             return Next.STOP
         call = self._answered(request, breaker, grant)
@@ -66,8 +66,9 @@ class Sending:
             return Next.GO_ON
         return self._refused(request, call.error, switch, breaker, waiting)
 
-    def _may_send(self, request: Request, switch: Switch, breaker: Breaker) -> bool:
+    def _may_send(self, switch: Switch, breaker: Breaker) -> bool:
         tally, is_probe = self._tally, self._holding.lease.probe
+        graph = self._tools.jobs.breakers.read(GRAPH)
         if self._pace.stopped:
             tally.ending = Ending.STOPPED
         elif self._pace.time_is_up:
@@ -78,18 +79,19 @@ class Sending:
             is_probe and breaker.generation == self._holding.lease.breaker_seen
         ):
             tally.ending, tally.back_at = Ending.REFUSED, breaker.until
+        elif graph.is_open:  # what cannot be written is not paid for
+            tally.ending, tally.back_at = Ending.REFUSED, graph.until
         else:
             return True
         return False
 
-    def _take_grant(self, request: Request) -> Grant | None:
+    def _take_grant(self, request: Request, waiting: list[Request]) -> Grant | None:
         limiter = self._tools.limiter
         while True:
             taken = limiter.take(request.cost(limiter.limit))
             if not isinstance(taken, Denied):
                 return taken
-            wait = taken.retry_at - self._tools.clock.now()
-            if not (request.started and self._pace.allows(wait)):
+            if not request.started or self._pace.stopped or self._pace.time_is_up:
                 self._tally.ending, self._tally.back_at = Ending.BUDGET_SPENT, taken.retry_at
                 emit(
                     "limiter.exhausted",
@@ -98,13 +100,21 @@ class Sending:
                     until=taken.retry_at,
                 )
                 return None
-            self._pace.wait(wait)
+            self._release_unstarted(waiting)
+            self._pace.wait_towards(taken.retry_at)
+
+    def _release_unstarted(self, waiting: list[Request]) -> None:
+        """Others may have the jobs that would only wait with us."""
+        unstarted = [request for request in waiting if not request.started]
+        self._holding.release([job_id for request in unstarted for job_id in request.job_ids])
+        waiting[:] = [request for request in waiting if request.started]
 
     def _answered(self, request: Request, breaker: Breaker, grant: Grant) -> Call:
         """Send and wait; told to stop meanwhile, wait a little longer and keep what arrives."""
         self._tally.requests += 1
         call = Call(self._tools.provider, request.texts)
         try:
+            call.start()
             call.wait()
         except BaseException:
             self._pace.stop()
@@ -173,8 +183,8 @@ class Sending:
                 breaker.name, seen=breaker.generation, error=failure
             )
         if self._holding.lease.probe:
-            delay = (after.until or self._tools.clock.now()) - self._tools.clock.now()
-            self._holding.defer(request.jobs, failure, delay=max(delay, timedelta(0)))
+            delay = pause_at(after.level) if after.is_open else timedelta(0)
+            self._holding.defer(request.jobs, failure, delay=delay)
         elif request.travels_alone:
             self._holding.fail(request.jobs, failure)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from embed_pipeline.errors import CriticalError, TransientError
-from embed_pipeline.model.breaker import GRAPH
+from embed_pipeline.model.breaker import GRAPH, pause_at
 from embed_pipeline.model.embedding import Vector, VectorWrite, WriteReport
 from embed_pipeline.worker.failures import GONE, record_of
 from embed_pipeline.worker.holding import Holding
@@ -22,13 +22,19 @@ def write_and_complete(holding: Holding, paid: Sequence[Paid], pace: Pace) -> in
     size = holding.tools.plan.write_size
     for start in range(0, len(paid), size):
         page = paid[start : start + size]
-        report = _write_patiently(holding, page, pace)
-        if report is not None:
-            landed += _complete(holding, page, report)
+        try:
+            report = _write_patiently(holding, page, pace)
+        except (TransientError, CriticalError) as error:
+            holding.defer([task.job for task, _, _ in paid[start:]], record_of(error))
+            if isinstance(error, CriticalError):
+                raise
+            return landed
+        landed += _complete(holding, page, report)
     return landed
 
 
-def _write_patiently(holding: Holding, page: Sequence[Paid], pace: Pace) -> WriteReport | None:
+def _write_patiently(holding: Holding, page: Sequence[Paid], pace: Pace) -> WriteReport:
+    """Raises when the graph stays down for longer than there is time, or is out of order."""
     tools, breakers = holding.tools, holding.tools.jobs.breakers
     writes = [
         VectorWrite(
@@ -45,18 +51,12 @@ def _write_patiently(holding: Holding, page: Sequence[Paid], pace: Pace) -> Writ
         try:
             report = tools.graph.write_vectors(writes, model=tools.model)
         except TransientError as error:
-            failure = record_of(error)
-            breaker = breakers.trip(GRAPH, seen=breaker.generation, error=failure)
-            now = tools.clock.now()
-            pause = (breaker.until or now) - now
+            breaker = breakers.trip(GRAPH, seen=breaker.generation, error=record_of(error))
+            pause = pause_at(max(1, breaker.level))
             if not pace.allows(pause):
-                holding.defer([task.job for task, _, _ in page], failure)
-                return None
+                raise
             pace.wait(pause)
             breaker = breakers.claim_probe(GRAPH) or breakers.read(GRAPH)
-        except CriticalError as error:
-            holding.defer([task.job for task, _, _ in page], record_of(error))
-            raise
         else:
             if breaker.is_open:
                 breakers.close(GRAPH, seen=breaker.generation)

@@ -67,7 +67,7 @@ def force(
     """
     with session.tools() as (tools, _):
         report = forcing.force_embedding(
-            tools, entity_name=name, key=EntityUid(key) if key else None, limit=limit
+            tools, entity_name=name, key=None if key is None else EntityUid(key), limit=limit
         )
     say(report.message, asdict(report), as_json=as_json)
 
@@ -84,17 +84,22 @@ def search(
     """
     with session.tools() as (tools, _):
         result = searching.search(tools, query, limit=limit, entity_type=entity_type)
-    rows = [
+    hits = [
         {
-            "score": f"{hit.score:.3f}",
+            "score": round(hit.score, 4),
             "name": hit.entity.name,
             "type": hit.entity.entity_type,
             "key": hit.entity.uid,
         }
         for hit in result.hits
     ]
-    show_rows(rows, as_json=as_json, title=f"“{query}”", empty="Nothing found.")
-    if not as_json and result.searchable < result.entities:
+    if as_json:
+        counts = {"searchable": result.searchable, "entities": result.entities}
+        show({"hits": hits} | counts, as_json=True, title="Search")
+        return
+    rows = [hit | {"score": f"{hit['score']:.3f}"} for hit in hits]
+    show_rows(rows, as_json=False, title=f"“{query}”", empty="Nothing found.")
+    if result.searchable < result.entities:
         console.print(
             f"{result.searchable} of {result.entities} entities have a vector: "
             "see `embed-pipeline coverage`."

@@ -15,7 +15,8 @@ from rich.table import Table
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
-console = Console()
+console = Console(markup=False, emoji=False)
+"""Names and errors are shown as they are: `[/b]` is a name, not markup."""
 
 
 def show(facts: Mapping[str, Any], *, as_json: bool, title: str) -> None:
@@ -54,7 +55,7 @@ def say(sentence: str, facts: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(facts, default=_plain, indent=2) + "\n")
     else:
-        console.print(sentence, highlight=False)
+        console.print(sentence, highlight=False, soft_wrap=True)
 
 
 def _readable(value: object) -> str:

@@ -79,7 +79,10 @@ def cleanup(
     older_than: Annotated[
         int | None,
         typer.Option(
-            min=0, metavar="DAYS", help="Delete what ended before; default: the retention."
+            min=0,
+            max=36_500,
+            metavar="DAYS",
+            help="Delete what ended before; default: the retention.",
         ),
     ] = None,
     as_json: AsJson = False,

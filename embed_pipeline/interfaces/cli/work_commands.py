@@ -19,7 +19,7 @@ from embed_pipeline.interfaces.cli.output import AsJson, console, show
 from embed_pipeline.worker import load as loading
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.pace import Pace
-from embed_pipeline.worker.report import Tally
+from embed_pipeline.worker.report import Ending, Tally
 
 
 def load(
@@ -42,13 +42,14 @@ def load(
             "changed": report.changed,
             "unchanged": report.unchanged,
             "new_jobs": report.new_jobs,
-            "refused": [f"line {row.line}: {row.reason}" for row in report.bad],
+            "refused": report.refused,
+            "bad_rows": _bad_rows(report),
         }
         | ({} if report.queued else {"queue": "unreachable; discovery will queue these entities"}),
         as_json=as_json,
         title=f"Loaded {file.name}",
     )
-    if report.bad:
+    if report.refused:
         raise typer.Exit(1)
 
 
@@ -71,9 +72,17 @@ def run(as_json: AsJson = False) -> None:
             pace=Pace(tools.clock, limit=None),
             on_batch=lambda so_far: told(so_far.completed),
         )
-    show(_summary(tally), as_json=as_json, title="Run")
-    if tally.failed:
+        switch = tools.jobs.switch.read()
+    stopped = {} if switch.is_running else {"queue": f"{switch.state}: {switch.reason}"}
+    show(_summary(tally) | stopped, as_json=as_json, title="Run")
+    if tally.failed or tally.ending is Ending.REFUSED:
         raise typer.Exit(1)
+
+
+def _bad_rows(report: loading.LoadReport) -> list[str]:
+    told = [f"line {row.line}: {row.reason}" for row in report.bad]
+    more = report.refused - len(told)
+    return [*told, f"and {more:,} more, each with a line in the log"] if more else told
 
 
 def _summary(tally: Tally) -> dict[str, object]:

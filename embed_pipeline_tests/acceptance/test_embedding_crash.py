@@ -1,0 +1,87 @@
+"""A real worker process, killed with -9 in mid-batch; another process finishes its jobs."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embed_pipeline.model.entity import NewEntity
+from embed_pipeline.model.job import EmbedJob, EntityUid, JobId, JobStatus
+from embed_pipeline.providers.mock import MockProvider
+from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
+from embed_pipeline.worker.create import create_entities
+from embed_pipeline.worker.tools import Tools
+from embed_pipeline_tests.acceptance.embedding_worker import (
+    DIMENSIONS,
+    INPUTS,
+    MODEL_NAME,
+    SILENT,
+    tools_at,
+)
+
+WORKER = "embed_pipeline_tests.acceptance.embedding_worker"
+ENTITIES = 4 * INPUTS
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Iterator[Tools]:
+    opened = tools_at(tmp_path)
+    yield opened
+    opened.jobs.close()
+    opened.graph.close()
+
+
+def start(home: Path, owner: str, *, minutes_later: int, silent_from: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", WORKER, str(home), owner, str(minutes_later), str(silent_from)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def all_jobs(tools: Tools) -> list[EmbedJob]:
+    assert isinstance(tools.jobs, SqliteJobStore)
+    with tools.jobs.queue.reading() as look:
+        ids = [JobId(row["id"]) for row in look.all("SELECT id FROM embed_job ORDER BY seq")]
+    return [job for job_id in ids if (job := tools.jobs.get(job_id))]
+
+
+def test_crashed_workers_job_is_finished_by_another(tmp_path: Path, tools: Tools) -> None:
+    uids = [EntityUid(f"e{number:02}") for number in range(ENTITIES)]
+    entities = [NewEntity(uid=uid, name=f"entity {uid}") for uid in uids]
+    create_entities(tools.jobs, tools.graph, entities, model=tools.model)
+
+    with start(tmp_path, "worker-a", minutes_later=0, silent_from=3) as killed:
+        assert killed.stdout is not None
+        assert killed.stdout.readline().strip() == SILENT
+        killed.send_signal(signal.SIGKILL)
+    held = [job for job in all_jobs(tools) if job.status is JobStatus.PROCESSING]
+    with start(tmp_path, "too-early", minutes_later=0, silent_from=0) as too_early:
+        too_early.wait(60)
+    still_held = [job for job in all_jobs(tools) if job.status is JobStatus.PROCESSING]
+    with start(tmp_path, "worker-b", minutes_later=6, silent_from=0) as finisher:
+        finisher.wait(60)
+
+    assert killed.returncode == -signal.SIGKILL
+    assert len(held) == 2 * INPUTS, "two requests were answered, two were not"
+    assert {job.lock_owner for job in still_held} == {"worker-a"}
+    assert len(still_held) == len(held), "a lease that has not ended is nobody else's"
+    assert (too_early.returncode, finisher.returncode) == (0, 0)
+    jobs = all_jobs(tools)
+    assert {(job.status, job.attempts) for job in jobs} == {(JobStatus.COMPLETED, 0)}
+    assert sorted({job.recoveries for job in jobs}) == [0, 1]
+    assert_vectors_are_right(tools, uids)
+
+
+def assert_vectors_are_right(tools: Tools, uids: list[EntityUid]) -> None:
+    mock = MockProvider(model_name=MODEL_NAME, dimensions=DIMENSIONS)
+    entities = tools.graph.read_entities(uids)
+    versions = [entities[uid].version for uid in uids]
+    assert [*tools.graph.embedded_versions(uids, model=tools.model).values()] == versions
+    stored = tools.graph.vectors_of_versions(versions, model=tools.model)
+    for uid in uids:
+        (expected,) = mock.embed([entities[uid].text]).vectors
+        assert np.array_equal(stored[entities[uid].version], expected)

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from embed_pipeline_tests.clocks import FakeClock
+from embed_pipeline_tests.worker.logbook import Logbook, recording
+from embed_pipeline_tests.worker.scene import World
+
+
+class Build(Protocol):
+    def __call__(self, **settings: Any) -> World: ...
+
+
+@pytest.fixture
+def build(tmp_path: Path, clock: FakeClock) -> Iterator[Build]:
+    """Further worlds on the same files, as other processes would open them."""
+    worlds: list[World] = []
+
+    def build(**settings: Any) -> World:
+        worlds.append(World(tmp_path, clock, **settings))
+        return worlds[-1]
+
+    yield build
+    for world in worlds:
+        world.close()
+
+
+@pytest.fixture
+def world(build: Build) -> World:
+    return build()
+
+
+@pytest.fixture
+def logs() -> Iterator[Logbook]:
+    with recording() as logbook:
+        yield logbook

@@ -1,0 +1,226 @@
+"""When the provider does not answer: everybody pauses, and an outage fails nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from embed_pipeline.errors import (
+    ErrorCategory,
+    MalformedResponse,
+    ProviderTimeout,
+    ProviderUnavailable,
+    TransientError,
+)
+from embed_pipeline.model.health import HealthStatus
+from embed_pipeline.model.job import JobStatus
+from embed_pipeline.model.lease import RefusalReason
+from embed_pipeline.worker.failures import record_of
+from embed_pipeline.worker.lease import lease_batch
+from embed_pipeline.worker.loop import run_until_empty
+from embed_pipeline.worker.report import Ending
+from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND, FakeClock
+from embed_pipeline_tests.worker.conftest import Build
+from embed_pipeline_tests.worker.parts import WorkerClock
+from embed_pipeline_tests.worker.scene import World, entity, uid
+
+REQUEST_WIDE = [
+    ProviderUnavailable("500"),
+    ProviderTimeout("no answer"),
+    MalformedResponse("not a number"),
+]
+
+
+def down(_: Sequence[str]) -> None:
+    raise ProviderUnavailable("503")
+
+
+@pytest.mark.parametrize("error", REQUEST_WIDE, ids=lambda error: type(error).__name__)
+def test_shared_request_that_fails_opens_the_breaker_and_strikes_without_an_attempt(
+    build: Build, error: TransientError
+) -> None:
+    world, other = build(), build()
+    world.fill(5)
+    world.provider.script.append(error)
+
+    tally = world.run()
+
+    assert {(job.status, job.attempts, job.strikes) for job in world.all_jobs} == {
+        (JobStatus.PENDING, 0, 1)
+    }
+    assert all(job.error == str(error) for job in world.all_jobs)
+    breaker = world.jobs.breakers.read("mock")
+    assert (breaker.level, breaker.until) == (1, world.clock.now() + SECOND)
+    assert (tally.ending, tally.back_at) == (Ending.REFUSED, breaker.until)
+    refusal = lease_batch(other.tools, owner="worker-b").refusal
+    assert refusal is not None
+    assert refusal.reason is RefusalReason.BREAKER_OPEN
+
+
+def test_lone_traveller_is_charged_an_attempt_and_backs_off(world: World) -> None:
+    world.fill(1)
+    world.provider.script.append(ProviderUnavailable("500"))
+
+    tally = world.run()
+
+    job = world.job_of(uid(0))
+    assert (job.status, job.attempts, tally.retried) == (JobStatus.PENDING, 1, 1)
+    assert SECOND <= job.available_at - world.clock.now() <= 1.25 * SECOND
+
+
+def test_first_failure_of_many_requests_releases_the_unsent_ones(build: Build) -> None:
+    world = build(max_inputs=1)
+    world.fill(4)
+    world.provider.script.append(ProviderUnavailable("500"))
+
+    tally = world.run()
+
+    assert (tally.requests, tally.retried, tally.released) == (1, 1, 3)
+
+
+def test_after_the_pause_one_job_probes_uncharged_and_goes_behind_the_next(world: World) -> None:
+    world.fill(3)
+    world.provider.script.extend([ProviderUnavailable("500"), ProviderUnavailable("still")])
+    world.run()
+    world.clock.advance(SECOND)
+
+    tally = world.run()
+
+    assert world.provider.requests[1:] == [["entity 0\nnote 0"]], "one job, alone"
+    probe = world.job_of(uid(0))
+    assert (probe.status, probe.attempts, probe.strikes) == (JobStatus.PENDING, 0, 1)
+    assert probe.available_at == world.clock.now() + 2 * SECOND
+    assert (tally.leased, tally.ending) == (1, Ending.REFUSED)
+    assert world.jobs.breakers.read("mock").level == 2
+
+    world.clock.advance(2 * SECOND)
+    world.run(limit=1)
+
+    assert world.provider.requests[2] == ["entity 1\nnote 1"], "the next one probes"
+
+
+def test_answered_probe_closes_the_breaker_and_the_run_goes_on(world: World) -> None:
+    world.fill(5)
+    world.provider.script.append(ProviderUnavailable("500"))
+    world.run()
+    world.clock.advance(SECOND)
+
+    tally = world.run()
+
+    assert [len(request) for request in world.provider.requests] == [5, 1, 4]
+    assert (tally.embedded, tally.ending) == (5, Ending.QUEUE_EMPTY)
+    assert not world.jobs.breakers.read("mock").is_open
+    assert world.jobs.health.report().status is HealthStatus.HEALTHY
+
+
+def test_reused_vector_does_not_close_the_breaker(world: World) -> None:
+    world.create(entity(0, "words"))
+    world.run()
+    world.jobs.breakers.trip("mock", seen=0, error=record_of(ProviderUnavailable("500")))
+    world.clock.advance(SECOND)
+    twin = type(entity(1))(uid=uid(1), name="entity 0", properties={"observations": ("words",)})
+    world.create(twin)
+
+    world.run()
+
+    assert world.is_embedded(uid(1))
+    assert world.jobs.breakers.read("mock").is_open
+
+
+def test_outage_of_many_pauses_fails_nobody_and_everything_is_embedded_afterwards(
+    build: Build,
+) -> None:
+    world = build(max_inputs=10)
+    world.fill(60)
+    world.provider.always = down
+
+    outage = run_until_empty(
+        world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(HOUR)
+    )
+
+    assert outage.ending in (Ending.REFUSED, Ending.TIME_UP)
+    assert world.count(JobStatus.PENDING) == 60
+    assert sum(job.attempts for job in world.all_jobs) == 0
+    assert world.jobs.health.report().status is HealthStatus.DEGRADED
+    assert len(world.provider.requests) < 80, "a probe a minute at most"
+
+    world.provider.always = None
+    run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(HOUR))
+
+    assert world.count(JobStatus.COMPLETED) == 60
+    assert all(world.is_embedded(uid(number)) for number in range(60))
+
+
+def test_outage_met_by_single_requests_charges_each_worker_once_at_most(build: Build) -> None:
+    world = build(max_inputs=1)
+    world.fill(10)
+    world.provider.always = down
+
+    run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(HOUR))
+
+    assert sorted(job.attempts for job in world.all_jobs) == [0] * 9 + [1]
+    assert world.count(JobStatus.PENDING) == 10
+
+
+def test_text_that_always_breaks_the_provider_fails_after_three_attempts_and_no_other(
+    world: World,
+) -> None:
+    world.fill(20)
+    world.create(entity("bad", "poison"))
+    world.fill(20, first=20)
+    world.provider.always = break_on_poison
+
+    # Only an answered request tells an outage from a bad text, so others have to come by.
+    for newcomer in range(100, 130):
+        world.fill(1, first=newcomer)
+        run_until_empty(
+            world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(2 * MINUTE)
+        )
+        if world.job_of(uid("bad")).status is JobStatus.FAILED:
+            break
+
+    bad = world.job_of(uid("bad"))
+    assert (bad.status, bad.attempts, bad.error_category) == (
+        JobStatus.FAILED,
+        3,
+        ErrorCategory.TRANSIENT,
+    )
+    run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(HOUR))
+    others = [job for job in world.all_jobs if job.id != bad.id]
+    assert {job.status for job in others} == {JobStatus.COMPLETED}
+    assert max(job.attempts for job in others) == 0
+
+
+def test_unclassified_error_of_a_provider_is_nobodys_end(world: World) -> None:
+    world.fill(3)
+    world.provider.script.append(ZeroDivisionError("a bug"))
+
+    world.run()
+
+    assert {(job.status, job.attempts, job.strikes) for job in world.all_jobs} == {
+        (JobStatus.PENDING, 0, 1)
+    }
+    assert world.job_of(uid(0)).error_category is ErrorCategory.TRANSIENT
+    assert world.run().embedded == 3
+
+
+@pytest.mark.parametrize("wrong_by", [HOUR, -HOUR], ids=["ahead", "behind"])
+def test_failed_probe_is_deferred_by_the_databases_clock(
+    build: Build, clock: FakeClock, wrong_by: timedelta
+) -> None:
+    world = build(worker_clock=WorkerClock(clock, wrong_by=wrong_by))
+    world.fill(2)
+    world.provider.script.extend([ProviderUnavailable("500"), ProviderUnavailable("still")])
+    world.run()
+    world.clock.advance(SECOND)
+
+    world.run()
+
+    assert world.job_of(uid(0)).available_at == clock.now() + 2 * SECOND
+
+
+def break_on_poison(texts: Sequence[str]) -> None:
+    if any("poison" in text for text in texts):
+        raise ProviderUnavailable("500")

@@ -1,0 +1,206 @@
+"""One run: its time, its model, and an orderly stop."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from embed_pipeline.errors import ModelNotActive, ProviderUnavailable
+from embed_pipeline.model.job import JobStatus
+from embed_pipeline.model.lease import RefusalReason
+from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.lease import lease_batch
+from embed_pipeline.worker.pace import Pace
+from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.tools import Plan, Tools
+from embed_pipeline_tests.clocks import MILLISECOND, MINUTE
+from embed_pipeline_tests.worker.conftest import Build
+from embed_pipeline_tests.worker.logbook import Logbook
+from embed_pipeline_tests.worker.parts import ScriptedProvider
+from embed_pipeline_tests.worker.scene import World, uid
+
+
+class Interrupt:
+    """Ctrl-C in the main thread while a request is under way."""
+
+    def __init__(self, world: World) -> None:
+        self.noticed = threading.Event()
+        self.pace = Pace(world.clock, limit=None, stop=self.noticed)
+
+    def __call__(self, _: Sequence[str]) -> None:
+        """The request's step: interrupt, and answer once the worker has noticed."""
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)
+        assert self.noticed.wait(10)
+
+
+def test_answer_that_arrives_after_an_interrupt_is_written_and_the_rest_released(
+    build: Build, logs: Logbook
+) -> None:
+    world = build(max_inputs=2)
+    world.fill(6)
+    interrupt = Interrupt(world)
+    world.provider.script.extend([None, interrupt])
+
+    with pytest.raises(KeyboardInterrupt):
+        drain(world.tools, owner="worker-a", pace=interrupt.pace)
+
+    assert [world.is_embedded(uid(number)) for number in range(6)] == [True] * 4 + [False] * 2
+    assert world.count(JobStatus.COMPLETED) == 4
+    assert [job.status for job in world.all_jobs[4:]] == [JobStatus.PENDING] * 2
+    assert len(world.provider.requests) == 2, "no new request after the interrupt"
+    assert len(world.lease(owner="worker-b", token="t2").jobs) == 2, "due at once"
+    assert "run.interrupted" in logs.events
+
+
+def test_request_that_does_not_answer_within_the_grace_is_given_back(build: Build) -> None:
+    world = build(plan=Plan(grace=10 * MILLISECOND))
+    world.fill(3)
+    interrupt, over = Interrupt(world), threading.Event()
+
+    def silent(texts: Sequence[str]) -> None:
+        interrupt(texts)
+        over.wait(10)
+
+    world.provider.script.append(silent)
+
+    with pytest.raises(KeyboardInterrupt):
+        drain(world.tools, owner="worker-a", pace=interrupt.pace)
+    over.set()
+
+    assert {(job.status, job.attempts, job.strikes) for job in world.all_jobs} == {
+        (JobStatus.PENDING, 0, 0)
+    }
+
+
+def test_error_that_arrives_after_an_interrupt_charges_nobody(build: Build) -> None:
+    world = build()
+    world.fill(1)
+    interrupt = Interrupt(world)
+
+    def broken(texts: Sequence[str]) -> None:
+        interrupt(texts)
+        raise ProviderUnavailable("500")
+
+    world.provider.script.append(broken)
+
+    with pytest.raises(KeyboardInterrupt):
+        drain(world.tools, owner="worker-a", pace=interrupt.pace)
+
+    assert world.job_of(uid(0)).status is JobStatus.PENDING
+    assert world.job_of(uid(0)).attempts == 0
+
+
+def test_run_told_to_stop_sends_no_further_request(build: Build) -> None:
+    world = build(max_inputs=1)
+    world.fill(3)
+    pace = world.pace()
+    world.provider.script.append(lambda _: pace.stop())
+
+    tally = drain(world.tools, owner="worker-a", pace=pace)
+
+    assert (tally.embedded, tally.released, tally.ending) == (1, 2, Ending.STOPPED)
+
+
+def test_run_ends_when_its_time_is_up_and_gives_back_what_is_left(build: Build) -> None:
+    world = build(max_inputs=1)
+    world.fill(10)
+    world.provider.always = lambda _: world.clock.advance(MINUTE)
+
+    tally = world.run()
+
+    assert (tally.embedded, tally.released, tally.ending) == (4, 6, Ending.TIME_UP)
+    assert world.count(JobStatus.PROCESSING) == 0
+
+
+def test_run_leases_batch_after_batch(world: World) -> None:
+    world.fill(7)
+
+    tally = world.run(limit=3)
+
+    assert [len(request) for request in world.provider.requests] == [3, 3, 1]
+    assert (tally.embedded, tally.ending) == (7, Ending.QUEUE_EMPTY)
+
+
+def test_two_workers_share_a_queue_and_pay_for_each_text_once(build: Build) -> None:
+    one, two = build(max_inputs=3), build(max_inputs=3)
+    one.fill(120)
+
+    with ThreadPoolExecutor(2) as pool:
+        runs = [
+            pool.submit(one.run, owner="worker-a", limit=10),
+            pool.submit(two.run, owner="worker-b", limit=10),
+        ]
+    tallies = [run.result() for run in runs]
+
+    assert sum(tally.embedded for tally in tallies) == 120
+    assert len({*one.provider.texts, *two.provider.texts}) == 120
+    assert len(one.provider.texts) + len(two.provider.texts) == 120
+    assert all(one.is_embedded(uid(number)) for number in range(120))
+
+
+def test_run_begins_with_the_lease_it_was_given(world: World) -> None:
+    world.fill(3)
+    first = lease_batch(world.tools, owner="run-1", limit=2)
+
+    tally = drain(world.tools, owner="run-1", first=first)
+
+    assert (tally.leased, tally.embedded) == (3, 3)
+
+
+def test_empty_queue_ends_the_run_at_once(world: World) -> None:
+    tally = world.run()
+
+    assert (tally.leased, tally.ending, tally.back_at) == (0, Ending.QUEUE_EMPTY, None)
+
+
+def test_paused_queue_leases_nothing_and_says_why(world: World, logs: Logbook) -> None:
+    world.fill(1)
+    world.jobs.switch.pause("maintenance")
+
+    refusal = lease_batch(world.tools, owner="worker-a").refusal
+
+    assert refusal is not None
+    assert (refusal.reason, refusal.detail) == (RefusalReason.PAUSED, "maintenance")
+    assert "maintenance" in logs.of("lease.refused")[0]["reason"]
+
+
+def test_second_model_is_refused_and_the_command_named(world: World) -> None:
+    world.fill(1)
+    world.run()
+    other = Tools(
+        jobs=world.jobs,
+        graph=world.graph,
+        provider=ScriptedProvider(model_name="other"),
+        limiter=world.limiter,
+        clock=world.clock,
+    )
+
+    with pytest.raises(ModelNotActive, match="embed-pipeline model start") as refused:
+        drain(other, owner="worker-a")
+
+    assert "mock/mock@8" in str(refused.value)
+    assert "mock/other@8" in str(refused.value)
+    assert world.jobs.switch.read().is_running
+
+
+def test_error_of_the_queue_itself_ends_the_run_and_its_jobs_are_recovered_later(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.fill(2)
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError("the queue is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.jobs, "complete", broken)
+        with pytest.raises(OSError, match="the queue is gone"):
+            world.run()
+
+    assert {(job.status, job.attempts) for job in world.all_jobs} == {(JobStatus.PENDING, 0)}
+    assert world.run().reused == 2, "the vectors had been written: nothing is paid again"

@@ -1,0 +1,147 @@
+"""A batch from end to end: what is paid for, what is not, and what every job becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from embed_pipeline.model.entity import NewEntity
+from embed_pipeline.model.job import JobStatus
+from embed_pipeline.ports.embedding_provider import Embedded
+from embed_pipeline.worker.force import force_embedding
+from embed_pipeline.worker.loop import run_until_empty
+from embed_pipeline.worker.report import Ending
+from embed_pipeline_tests.clocks import HOUR, MINUTE, FakeClock
+from embed_pipeline_tests.worker.conftest import Build
+from embed_pipeline_tests.worker.parts import WorkerClock
+from embed_pipeline_tests.worker.scene import World, entity, uid
+
+
+def named(number: int, name: str, note: str) -> NewEntity:
+    return NewEntity(uid=uid(number), name=name, properties={"observations": (note,)})
+
+
+def test_every_entity_gets_exactly_the_vector_of_its_text(world: World) -> None:
+    world.fill(30)
+
+    tally = world.run()
+
+    assert all(world.is_embedded(uid(number)) for number in range(30))
+    assert world.count(JobStatus.COMPLETED) == 30
+    assert (tally.leased, tally.embedded, tally.ending) == (30, 30, Ending.QUEUE_EMPTY)
+    assert len(world.provider.requests) == 1
+
+
+def test_requests_carry_no_more_inputs_than_the_provider_takes(build: Build) -> None:
+    world = build(max_inputs=7)
+    world.fill(20)
+
+    world.run()
+
+    assert [len(request) for request in world.provider.requests] == [7, 7, 6]
+
+
+def test_identical_texts_are_embedded_once_per_batch(world: World) -> None:
+    world.create(*(named(number, "one name", "the same words") for number in range(5)))
+
+    tally = world.run()
+
+    assert world.provider.requests == [["one name\nthe same words"]]
+    assert all(world.is_embedded(uid(number)) for number in range(5))
+    assert (tally.embedded, tally.reused) == (1, 4)
+
+
+def test_vector_of_the_same_text_is_reused_across_batches_without_a_call(world: World) -> None:
+    world.create(named(0, "one name", "the same words"))
+    world.run()
+    world.create(named(1, "one name", "the same words"))
+
+    tally = world.run()
+
+    assert (tally.reused, len(world.provider.requests)) == (1, 1)
+    assert world.is_embedded(uid(1))
+
+
+def test_forced_job_pays_again(world: World) -> None:
+    world.fill(1)
+    world.run()
+    force_embedding(world.tools, entity_name="entity 0")
+
+    tally = world.run()
+
+    assert (tally.embedded, len(world.provider.requests)) == (1, 2)
+    assert not world.job_of(uid(0)).force
+
+
+def test_already_embedded_job_completes_without_a_call(build: Build) -> None:
+    world, other = build(), build()
+    world.fill(2)
+    world.run()
+    world.reopen_jobs()
+
+    tally = other.run(owner="worker-b")
+
+    assert (tally.reused, tally.embedded, other.provider.requests) == (2, 0, [])
+    assert world.count(JobStatus.COMPLETED) == 2
+
+
+def test_huge_text_travels_in_a_request_of_its_own(world: World) -> None:
+    world.create(entity(0), entity(1, "word " * 400_000), entity(2))
+
+    tally = world.run()
+
+    assert [len(request) for request in world.provider.requests] == [1, 1, 1]
+    assert tally.embedded == 3
+    assert world.is_embedded(uid(1))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda vectors: vectors * np.float32("nan"),
+        lambda vectors: vectors * 0,
+        lambda vectors: vectors[:-1],
+        lambda vectors: vectors[:, :-1],
+    ],
+    ids=["not a number", "zero", "a row short", "a dimension short"],
+)
+def test_answer_that_breaks_the_providers_promise_is_malformed_and_not_written(
+    world: World, spoil: object
+) -> None:
+    world.fill(2)
+
+    def spoilt(texts: Sequence[str]) -> Embedded:
+        return Embedded(vectors=spoil(world.provider.answer(texts).vectors))  # type: ignore[operator]
+
+    world.provider.script.append(spoilt)
+
+    tally = world.run()
+
+    assert tally.ending is Ending.REFUSED
+    assert {(job.attempts, job.strikes) for job in world.all_jobs} == {(0, 1)}
+    assert world.job_of(uid(0)).error_type == "MalformedResponse"
+    assert world.stored(uid(0)) is None
+    world.clock.advance(MINUTE)
+    assert world.run().embedded == 2
+
+
+@pytest.mark.parametrize("wrong_by", [HOUR, -HOUR], ids=["ahead", "behind"])
+def test_worker_clock_off_by_an_hour_changes_nothing(
+    build: Build, clock: FakeClock, wrong_by: timedelta
+) -> None:
+    own_clock = WorkerClock(clock, wrong_by=wrong_by)
+    world = build(max_inputs=1, requests=2, worker_clock=own_clock)
+    world.fill(5)
+    held_by_other = world.lease(1, owner="worker-b")
+
+    tally = run_until_empty(
+        world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(HOUR)
+    )
+
+    assert (tally.embedded, tally.lost) == (4, 0)
+    assert world.job_of(uid(0)).lock_owner == "worker-b", "a live lease is not taken"
+    assert world.jobs.heartbeat(held_by_other, held_by_other.job_ids).done
+    assert 60 <= world.clock.monotonic() <= 70, "the budget is waited for by its own clock"

@@ -1,0 +1,194 @@
+"""The worker with the real OpenAI client, against a server that fails as OpenAI does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from math import ceil, log2
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embed_pipeline.errors import ErrorCategory
+from embed_pipeline.model.entity import version_of
+from embed_pipeline.model.job import EntityUid, JobStatus
+from embed_pipeline.model.switch import SwitchState
+from embed_pipeline.model.window import RateLimit
+from embed_pipeline.providers import ProviderConfig, open_provider
+from embed_pipeline.stores.sqlite.rate_limiter import SqliteRateLimiter
+from embed_pipeline.worker.create import create_entities
+from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.tools import Tools
+from embed_pipeline_tests.clocks import MINUTE, SECOND, FakeClock
+from embed_pipeline_tests.openai_faults import (
+    DROP,
+    HANG,
+    NAN_ROW,
+    SWAPPED_ROWS,
+    Fault,
+    credentials_refused,
+    html_page,
+    model_not_found,
+    quota_exhausted,
+    rate_limited,
+    refusal,
+    server_error,
+)
+from embed_pipeline_tests.openai_server import OpenAIServer, vector_for
+from embed_pipeline_tests.worker.scene import World, entity, uid
+
+KEY = "key-of-the-worker-tests"
+DIMENSIONS = 16
+
+
+@pytest.fixture(scope="module")
+def running_server() -> Iterator[OpenAIServer]:
+    with pytest.MonkeyPatch.context() as monkeypatch, OpenAIServer(api_key=KEY) as opened:
+        for name in list(os.environ):
+            if name.lower().endswith("_proxy") or name.startswith("OPENAI_"):
+                monkeypatch.delenv(name)
+        yield opened
+
+
+@pytest.fixture
+def server(running_server: OpenAIServer) -> OpenAIServer:
+    running_server.forget()
+    running_server.fault_for = None
+    return running_server
+
+
+class OpenAIWorld(World):
+    """The same stores, worked on by the real client."""
+
+    def __init__(self, home: Path, clock: FakeClock, server: OpenAIServer) -> None:
+        super().__init__(home, clock)
+        config = ProviderConfig(
+            model_name="text-embedding-3-small",
+            dimensions=DIMENSIONS,
+            api_key=KEY,
+            base_url=server.base_url,
+            timeout=timedelta(milliseconds=300),
+        )
+        limit = RateLimit(requests=1_000, interval=MINUTE)
+        self.tools: Tools = replace(
+            self.tools,
+            provider=open_provider("openai", config),
+            limiter=SqliteRateLimiter(self.jobs.queue, provider="openai", limit=limit),
+        )
+
+    def fill(self, count: int, *, first: int = 0) -> None:
+        entities = [entity(number) for number in range(first, first + count)]
+        create_entities(self.jobs, self.graph, entities, model=self.tools.model)
+
+    def is_embedded(self, key: EntityUid) -> bool:
+        stored, text = self.stored(key), self.text_of(key)
+        return stored is not None and (
+            stored[0] == version_of(text)
+            and np.allclose(stored[1], vector_for(text, DIMENSIONS), atol=1e-6)
+        )
+
+    def close(self) -> None:
+        self.tools.provider.close()
+        super().close()
+
+
+@pytest.fixture
+def world(tmp_path: Path, clock: FakeClock, server: OpenAIServer) -> Iterator[OpenAIWorld]:
+    opened = OpenAIWorld(tmp_path, clock, server)
+    yield opened
+    opened.close()
+
+
+def test_every_entity_gets_the_vector_of_its_text_even_from_swapped_rows(
+    world: OpenAIWorld, server: OpenAIServer
+) -> None:
+    server.inject(SWAPPED_ROWS)
+    world.fill(20)
+
+    tally = drain(world.tools, owner="worker-a")
+
+    assert all(world.is_embedded(uid(number)) for number in range(20))
+    assert (tally.embedded, len(server.requests)) == (20, 1)
+    assert tally.tokens == server.requests[0].tokens
+
+
+@pytest.mark.parametrize(
+    ("fault", "pause"),
+    [(rate_limited({"Retry-After": "7"}), 7 * SECOND), (rate_limited(), 10 * SECOND)],
+    ids=["with Retry-After", "without"],
+)
+def test_429_pauses_and_then_everything_is_embedded(
+    world: OpenAIWorld, server: OpenAIServer, fault: Fault, pause: timedelta
+) -> None:
+    server.inject(fault)
+    world.fill(3)
+
+    tally = drain(world.tools, owner="worker-a")
+
+    assert (tally.ending, tally.back_at) == (Ending.BUDGET_SPENT, world.clock.now() + pause)
+    assert all((job.attempts, job.strikes) == (0, 0) for job in world.all_jobs)
+    world.clock.advance(pause)
+    assert drain(world.tools, owner="worker-a").embedded == 3
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [credentials_refused(), refusal(403), model_not_found(), quota_exhausted()],
+    ids=["401", "403", "404", "insufficient_quota"],
+)
+def test_critical_answer_halts_the_queue_and_charges_nobody(
+    world: OpenAIWorld, server: OpenAIServer, fault: Fault
+) -> None:
+    server.inject(fault)
+    world.fill(2)
+
+    drain(world.tools, owner="worker-a")
+    drain(world.tools, owner="worker-b")
+
+    assert world.jobs.switch.read().state is SwitchState.HALTED
+    assert len(server.requests) == 1, "no later lease until somebody resumes"
+    job = world.job_of(uid(0))
+    assert (job.status, job.attempts) == (JobStatus.PENDING, 0)
+    assert job.error_category is ErrorCategory.CRITICAL
+    world.jobs.switch.resume("paid the bill")
+    assert drain(world.tools, owner="worker-b").embedded == 2
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [server_error(), HANG, DROP, html_page(), NAN_ROW],
+    ids=["500", "timeout", "dropped", "HTML", "NaN"],
+)
+def test_request_wide_fault_opens_the_breaker_and_charges_nobody_of_many(
+    world: OpenAIWorld, server: OpenAIServer, fault: Fault
+) -> None:
+    server.inject(fault)
+    world.fill(3)
+
+    drain(world.tools, owner="worker-a")
+
+    assert world.jobs.breakers.read("openai").is_open
+    assert {(job.attempts, job.strikes) for job in world.all_jobs} == {(0, 1)}
+    world.clock.advance(SECOND)
+    assert drain(world.tools, owner="worker-a").embedded == 3
+    assert not world.jobs.breakers.read("openai").is_open
+
+
+def test_400_for_one_text_of_a_hundred_embeds_the_other_99(
+    world: OpenAIWorld, server: OpenAIServer
+) -> None:
+    def poison(texts: Sequence[str]) -> Fault | None:
+        return refusal(400, "'$.input' is invalid.") if "entity 41\nnote 41" in texts else None
+
+    server.fault_for = poison
+    world.fill(100)
+
+    tally = drain(world.tools, owner="worker-a")
+
+    assert (tally.embedded, tally.failed) == (99, 1)
+    assert world.job_of(uid(41)).error_category is ErrorCategory.PERMANENT
+    assert len(server.requests) <= 2 * ceil(log2(100)) + 1

@@ -1,0 +1,146 @@
+"""The shared budget: what is started is finished, what is not is given back at once."""
+
+from __future__ import annotations
+
+from embed_pipeline.errors import InputRefused, ProviderUnavailable
+from embed_pipeline.model.job import JobStatus
+from embed_pipeline.model.lease import RefusalReason
+from embed_pipeline.worker.embed import embed_batch
+from embed_pipeline.worker.lease import lease_batch
+from embed_pipeline.worker.loop import run_until_empty
+from embed_pipeline.worker.report import Ending, Tally
+from embed_pipeline.worker.tools import Plan
+from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND, FakeClock
+from embed_pipeline_tests.worker.conftest import Build
+from embed_pipeline_tests.worker.logbook import Logbook
+from embed_pipeline_tests.worker.parts import WorkerClock
+from embed_pipeline_tests.worker.scene import entity, uid
+
+
+def test_exhausted_limiter_releases_unstarted_jobs(build: Build, logs: Logbook) -> None:
+    world = build(max_inputs=1, requests=10)
+    world.fill(10)
+    lease = lease_batch(world.tools, owner="worker-a", limit=10)
+    world.spend(7)
+    tally = Tally()
+
+    embed_batch(world.tools, lease, pace=world.pace(), tally=tally)
+
+    assert (tally.leased, tally.requests, tally.embedded, tally.released) == (10, 3, 3, 7)
+    assert tally.ending is Ending.BUDGET_SPENT
+    done = [job.entity_uid for job in world.all_jobs if job.status is JobStatus.COMPLETED]
+    assert done == [uid(0), uid(1), uid(2)]
+    back = [job for job in world.all_jobs if job.status is JobStatus.PENDING]
+    assert len(back) == 7
+    assert all((job.attempts, job.strikes, job.lock_owner) == (0, 0, None) for job in back)
+    assert len(world.lease(10, owner="worker-b", token="t2").jobs) == 7
+    assert logs.of("jobs.released")[0]["count"] == 7
+    assert logs.of("limiter.exhausted")[0]["workerId"] == "worker-a"
+
+
+def test_failed_and_successful_started_jobs_both_end_before_the_rest_is_released(
+    build: Build,
+) -> None:
+    world = build(max_inputs=1, requests=10)
+    world.provider.script.extend([None, InputRefused("no"), None])
+    world.fill(10)
+    lease = lease_batch(world.tools, owner="worker-a", limit=10)
+    world.spend(7)
+    tally = Tally()
+
+    embed_batch(world.tools, lease, pace=world.pace(), tally=tally)
+
+    assert (tally.embedded, tally.failed, tally.released) == (2, 1, 7)
+
+
+def test_lease_takes_no_more_than_the_budget_can_serve(build: Build) -> None:
+    world = build(max_inputs=2, requests=3)
+    world.fill(20)
+    world.spend(1)
+
+    lease = lease_batch(world.tools, owner="worker-a")
+
+    assert len(lease.jobs) == 4
+
+
+def test_spent_budget_refuses_the_lease_and_says_until_when(build: Build) -> None:
+    world = build(max_inputs=1, requests=2)
+    world.fill(3)
+    world.spend(2)
+
+    tally = world.run()
+
+    assert (tally.leased, tally.ending) == (0, Ending.BUDGET_SPENT)
+    assert tally.back_at is not None
+    assert MINUTE <= tally.back_at - world.clock.now() <= MINUTE + SECOND
+    refusal = lease_batch(world.tools, owner="worker-a").refusal
+    assert refusal is not None
+    assert refusal.reason is RefusalReason.BUDGET_SPENT
+
+
+def test_run_waits_for_the_budget_and_embeds_everything(build: Build) -> None:
+    world = build(max_inputs=1, requests=2)
+    world.fill(5)
+
+    tally = run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace())
+
+    assert (tally.embedded, tally.ending) == (5, Ending.QUEUE_EMPTY)
+    assert world.clock.monotonic() >= 120
+
+
+def test_heartbeat_extends_only_started_jobs_during_pause(build: Build, clock: FakeClock) -> None:
+    own_clock = WorkerClock(clock)
+    world = build(
+        max_inputs=2,
+        requests=1,
+        worker_clock=own_clock,
+        plan=Plan(heartbeat_interval=5 * MILLISECOND),
+    )
+    world.create(entity(0), entity(1, "poison"), entity(2), entity(3))
+    world.provider.always = _refuse_poison
+    ids = {job.entity_uid: job.id for job in world.all_jobs}
+    lease = world.lease(4)
+    seen: list[tuple[set[str], frozenset[str]]] = []
+    own_clock.on_wait = lambda: seen.append(
+        (
+            {job.entity_uid for job in world.all_jobs if job.status is JobStatus.PENDING},
+            world.jobs.next_beat(),
+        )
+    )
+
+    embed_batch(world.tools, lease, pace=world.pace(4 * MINUTE), tally=Tally())
+
+    released, extended = seen[0]
+    assert released == {uid(2), uid(3)}, "jobs that were not started are released immediately"
+    assert extended == {ids[uid(0)], ids[uid(1)]}, "started ones keep their lock by heartbeat"
+    assert world.is_embedded(uid(0))
+    assert world.job_of(uid(1)).status is JobStatus.FAILED
+
+
+def test_retry_waits_for_tokens_separately_from_backoff(build: Build) -> None:
+    world = build(requests=1)
+    world.fill(1)
+    world.provider.script.append(ProviderUnavailable("reset"))
+    world.run()
+    failed = world.job_of(uid(0))
+    backoff = failed.available_at - world.clock.now()
+
+    world.clock.advance(5 * SECOND)
+    too_early = world.run()
+
+    assert failed.attempts == 1
+    assert SECOND <= backoff <= 1.25 * SECOND, "the backoff runs by itself"
+    assert (too_early.leased, too_early.ending) == (0, Ending.BUDGET_SPENT)
+    assert world.job_of(uid(0)).available_at == failed.available_at, "no timer moves the other"
+    assert len(world.provider.requests) == 1
+
+    world.clock.advance(MINUTE)
+    world.run()
+
+    assert world.job_of(uid(0)).status is JobStatus.COMPLETED
+    assert world.job_of(uid(0)).attempts == 1
+
+
+def _refuse_poison(texts: object) -> None:
+    if "poison" in str(texts):
+        raise InputRefused("One of these is refused.")
