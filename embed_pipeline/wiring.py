@@ -12,8 +12,8 @@ from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.providers import ProviderConfig, open_provider
-from embed_pipeline.settings import Settings
-from embed_pipeline.stores import StoreConfig, backend
+from embed_pipeline.settings import Neo4jSettings, Settings
+from embed_pipeline.stores import Server, StoreConfig, backend
 from embed_pipeline.worker.tools import Plan, Tools
 from embed_pipeline.worker.unlimited import Unlimited
 
@@ -24,6 +24,11 @@ def open_job_store(settings: Settings, *, clock: Clock | None = None) -> JobStor
 
 def open_entity_store(settings: Settings, *, clock: Clock | None = None) -> EntityStore:
     return backend(settings.stores.backend).open_graph(_store_config(settings, clock))
+
+
+def initialise_stores(settings: Settings) -> list[str]:
+    """Make what the stores need; a sentence per database touched."""
+    return backend(settings.stores.backend).initialise(_store_config(settings, None))
 
 
 def open_embedding_provider(settings: Settings) -> EmbeddingProvider:
@@ -103,5 +108,18 @@ def _store_config(settings: Settings, clock: Clock | None) -> StoreConfig:
             text=entity.text,
             valid_to=entity.valid_to,
         ),
+        queue=_server(settings.stores.queue),
+        graph=_server(settings.stores.graph),
         clock=clock,
+    )
+
+
+def _server(settings: Neo4jSettings | None) -> Server | None:
+    if settings is None:
+        return None
+    return Server(
+        uri=settings.uri,
+        user=settings.user,
+        password=settings.password.get_secret_value(),
+        database=settings.database,
     )

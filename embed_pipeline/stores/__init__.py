@@ -7,11 +7,12 @@ from importlib import import_module
 from typing import cast
 
 from embed_pipeline.errors import ConfigurationError
-from embed_pipeline.stores.config import Backend, Queue, StoreConfig
+from embed_pipeline.stores.config import Backend, Queue, Server, StoreConfig
 
-__all__ = ["BACKENDS", "Backend", "Queue", "StoreConfig", "backend"]
+__all__ = ["BACKENDS", "Backend", "Queue", "Server", "StoreConfig", "backend"]
 
 BACKENDS: Mapping[str, str] = {
+    "neo4j": "embed_pipeline.stores.neo4j",
     "sqlite": "embed_pipeline.stores.sqlite",
 }
 

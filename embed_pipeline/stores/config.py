@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -17,10 +17,24 @@ from embed_pipeline.ports.rate_limiter import RateLimiter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """Where a database server is reached."""
+
+    uri: str
+    user: str
+    password: str = field(repr=False)
+    database: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoreConfig:
+    """`queue` and `graph` are there for a backend with servers, `home` for one with files."""
+
     home: Path
     policy: QueuePolicy
     mapping: EntityMapping
+    queue: Server | None = None
+    graph: Server | None = None
     clock: Clock | None = None
     """None: the database's own clock."""
 
@@ -42,3 +56,6 @@ class Backend(Protocol):
     def open_queue(self, config: StoreConfig) -> Queue: ...
 
     def open_graph(self, config: StoreConfig) -> EntityStore: ...
+
+    def initialise(self, config: StoreConfig) -> list[str]:
+        """Make what the stores need, again if need be; a sentence per database touched."""

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import replace
 from datetime import datetime
 
-from embed_pipeline.errors import TransientError
+from embed_pipeline.errors import CriticalError, ModelNotActive, RequestError, TransientError
 from embed_pipeline.model.breaker import GRAPH
 from embed_pipeline.model.lease import Lease, Refusal, RefusalReason
 from embed_pipeline.telemetry import emit
@@ -17,11 +17,13 @@ from embed_pipeline.worker.tools import Tools
 
 def lease_batch(tools: Tools, *, owner: str, limit: int | None = None) -> Lease:
     """Lease at most `limit` jobs, and never more than the budget can serve now."""
-    wanted = limit or tools.plan.batch_size
+    wanted = tools.plan.batch_size if limit is None else limit
+    if wanted < 1:
+        raise RequestError(f"A lease takes at least one job, {wanted} were asked for.")
     allowance = tools.limiter.allowance()
     if allowance.requests is not None:
         wanted = min(wanted, allowance.requests * tools.provider.max_inputs)
-    if wanted <= 0:
+    if not wanted:
         lease = _without_budget(tools, owner, back_at=allowance.back_at)
     else:
         try_graph(tools)
@@ -49,7 +51,7 @@ def try_graph(tools: Tools) -> None:
     """Look whether the graph answers and takes this model's vectors.
 
     Where its breaker is open and the pause over, one cheap write decides. The lease that follows
-    refuses by itself while the breaker is open.
+    refuses by itself while the breaker is open or the queue is halted.
     """
     breakers = tools.jobs.breakers
     breaker = breakers.read(GRAPH)
@@ -64,6 +66,11 @@ def try_graph(tools: Tools) -> None:
         ensure_model(tools)
     except TransientError as error:
         breakers.trip(GRAPH, seen=breaker.generation, error=record_of(error))
+    except ModelNotActive:
+        raise  # the settings are wrong for this graph, which is no reason to halt everybody
+    except CriticalError as error:
+        switch = tools.jobs.switch
+        switch.halt(record_of(error).message, seen=switch.read().generation)
     else:
         if breaker.is_open:
             breakers.close(GRAPH, seen=breaker.generation)

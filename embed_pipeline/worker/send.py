@@ -127,8 +127,7 @@ class Sending:
         return call
 
     def _keep(self, request: Request, answer: Embedded, breaker: Breaker, grant: Grant) -> None:
-        if breaker.is_open:
-            self._tools.jobs.breakers.close(breaker.name, seen=breaker.generation)
+        self._close(breaker)
         if answer.tokens and answer.tokens < grant.cost.tokens:
             unused = Spent(tokens=grant.cost.tokens - answer.tokens)
             self._tools.limiter.give_back(grant, unused=unused)
@@ -144,6 +143,10 @@ class Sending:
         self._tally.reused += min(repeats, landed)
         self._tally.embedded += max(0, landed - repeats)
 
+    def _close(self, breaker: Breaker) -> None:
+        if breaker.is_open:
+            self._tools.jobs.breakers.close(breaker.name, seen=breaker.generation)
+
     def _refused(
         self,
         request: Request,
@@ -152,6 +155,8 @@ class Sending:
         breaker: Breaker,
         waiting: list[Request],
     ) -> Next:
+        if isinstance(error, RateLimited | InputRefused | InputTooLarge):
+            self._close(breaker)  # an unwelcome answer is an answer
         match error:
             case RateLimited():
                 self._tools.limiter.pause(error.retry_after or PAUSE_WITHOUT_ADVICE)

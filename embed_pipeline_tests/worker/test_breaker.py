@@ -9,6 +9,7 @@ import pytest
 
 from embed_pipeline.errors import (
     ErrorCategory,
+    InputRefused,
     MalformedResponse,
     ProviderTimeout,
     ProviderUnavailable,
@@ -99,6 +100,19 @@ def test_after_the_pause_one_job_probes_uncharged_and_goes_behind_the_next(world
     world.run(limit=1)
 
     assert world.provider.requests[2] == ["entity 1\nnote 1"], "the next one probes"
+
+
+def test_refused_probe_closes_the_breaker_too(world: World) -> None:
+    world.fill(3)
+    world.provider.script.append(ProviderUnavailable("500"))
+    world.run()
+    world.clock.advance(SECOND)
+    world.provider.script.append(InputRefused("400"))
+
+    tally = world.run()
+
+    assert not world.jobs.breakers.read("mock").is_open
+    assert (tally.failed, tally.embedded) == (1, 2)
 
 
 def test_answered_probe_closes_the_breaker_and_the_run_goes_on(world: World) -> None:

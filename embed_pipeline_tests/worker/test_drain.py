@@ -118,6 +118,15 @@ def test_run_ends_when_its_time_is_up_and_gives_back_what_is_left(build: Build) 
     assert world.count(JobStatus.PROCESSING) == 0
 
 
+def test_run_leases_no_further_batch_when_its_time_is_up(world: World) -> None:
+    world.fill(10)
+    world.provider.always = lambda _: world.clock.advance(MINUTE)
+
+    tally = world.run(limit=1)
+
+    assert (tally.leased, tally.embedded, tally.ending) == (4, 4, Ending.TIME_UP)
+
+
 def test_run_leases_batch_after_batch(world: World) -> None:
     world.fill(7)
 

@@ -76,6 +76,17 @@ def test_forced_job_pays_again(world: World) -> None:
     assert not world.job_of(uid(0)).force
 
 
+def test_forced_job_pays_again_beside_a_twin_that_reuses(world: World) -> None:
+    world.create(named(0, "one name", "the same words"))
+    world.run()
+    world.create(named(1, "one name", "the same words"))
+    force_embedding(world.tools, key=uid(0))
+
+    tally = world.run()
+
+    assert (tally.embedded, tally.reused, len(world.provider.requests)) == (1, 1, 2)
+
+
 def test_already_embedded_job_completes_without_a_call(build: Build) -> None:
     world, other = build(), build()
     world.fill(2)

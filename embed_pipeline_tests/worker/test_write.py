@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from embed_pipeline.errors import ErrorCategory, StoreFull, StoreUnavailable
+from embed_pipeline.errors import ErrorCategory, StoreAccessDenied, StoreFull, StoreUnavailable
 from embed_pipeline.model.breaker import GRAPH
 from embed_pipeline.model.job import JobStatus
 from embed_pipeline.model.lease import RefusalReason
@@ -101,8 +101,9 @@ def test_entity_gone_between_embedding_and_write_fails_its_job_and_not_health(
 
     world.provider.script.append(go)
 
-    world.run()
+    tally = world.run()
 
+    assert (tally.leased, tally.failed) == (2, 1), "settled at once"
     job = world.job_of(uid(0))
     assert (job.status, job.error_category) == (JobStatus.FAILED, ErrorCategory.PERMANENT)
     assert job.fail_code == "entity_gone"
@@ -253,3 +254,19 @@ def test_vector_written_by_a_worker_that_died_before_completing_is_not_paid_agai
 
     assert (tally.reused, len(world.provider.requests)) == (1, 1)
     assert world.job_of(uid(0)).status is JobStatus.COMPLETED
+
+
+def test_graph_that_refuses_our_credentials_halts_before_a_lease(world: World) -> None:
+    world.fill(3)
+    world.run()
+    world.fill(2, first=10)
+    world.graph.trouble = StoreAccessDenied("The graph refuses the password.")
+
+    lease = lease_batch(world.tools, owner="worker-a")
+
+    assert lease.refusal is not None
+    assert (lease.refusal.reason, lease.refusal.detail) == (
+        RefusalReason.HALTED,
+        "The graph refuses the password.",
+    )
+    assert {job.attempts for job in world.all_jobs} == {0}

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from embed_pipeline import wiring
 from embed_pipeline.errors import CriticalError, ErrorCategory, TransientError
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import AsJson, say, show, show_rows
@@ -163,7 +164,16 @@ def retry_failed(
     say(f"{len(retried)} failed jobs are pending again.", {"retried": retried}, as_json=as_json)
 
 
+def init(as_json: AsJson = False) -> None:
+    """Prepare the stores: tables, constraints, indexes. Never touches data; may be run again.
+
+    Example: `embed-pipeline init`
+    """
+    sentences = wiring.initialise_stores(session.settings())
+    say("\n".join(sentences), {"ready": sentences}, as_json=as_json)
+
+
 def add_to(app: typer.Typer) -> None:
-    for command in (status, health, recover, cleanup, pause, resume, failed):
+    for command in (init, status, health, recover, cleanup, pause, resume, failed):
         app.command()(command)
     app.command("retry-failed")(retry_failed)

@@ -11,6 +11,7 @@ from embed_pipeline.stores.sqlite.queue import QueueFile
 from embed_pipeline.stores.sqlite.rate_limiter import SqliteRateLimiter
 
 QUEUE_FILE, GRAPH_FILE = "queue.sqlite", "graph.sqlite"
+_FILES = (("queue", QUEUE_FILE), ("graph", GRAPH_FILE))
 
 
 class SqliteQueue:
@@ -29,3 +30,15 @@ def open_queue(config: StoreConfig) -> SqliteQueue:
 
 def open_graph(config: StoreConfig) -> SqliteEntityStore:
     return SqliteEntityStore(config.home / GRAPH_FILE, mapping=config.mapping, clock=config.clock)
+
+
+def initialise(config: StoreConfig) -> list[str]:
+    """Both files make their own tables on first use; this is one."""
+    queue, graph = open_queue(config), open_graph(config)
+    try:
+        queue.jobs.get_queue_status()
+        graph.models()
+    finally:
+        queue.jobs.close()
+        graph.close()
+    return [f"The {role} is in {config.home / file}." for role, file in _FILES]
