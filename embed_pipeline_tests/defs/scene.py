@@ -1,0 +1,99 @@
+"""What the Dagster tests are told in: definitions on files of their own, and their queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from embed_pipeline import wiring
+from embed_pipeline.defs.build import build_definitions
+from embed_pipeline.model.entity import NewEntity
+from embed_pipeline.model.job import EntityUid, JobId, JobRequest
+from embed_pipeline.ports.clock import SystemClock
+from embed_pipeline.settings import Settings, load_settings
+from embed_pipeline.worker.create import create_entities
+from embed_pipeline.worker.tools import Tools
+from embed_pipeline_tests.clocks import HOUR, FakeClock
+
+MODEL = "mock/mock@64"
+
+
+def settings_in(home: Path, **variables: str) -> Settings:
+    return load_settings({"EMBED_ENV": "test", "EMBED_HOME": str(home)} | variables)
+
+
+class Pipeline:
+    """The definitions of one environment, and the stores they work on."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.definitions = build_definitions(settings)
+        self.tools: Tools = wiring.open_tools(settings)
+
+    @property
+    def pending(self) -> int:
+        return self.tools.jobs.get_queue_status().pending
+
+    def close(self) -> None:
+        self.tools.jobs.close()
+        self.tools.graph.close()
+        self.tools.limiter.close()
+
+    def create(self, *names: str) -> None:
+        entities = [NewEntity(name=name) for name in names]
+        create_entities(self.tools.jobs, self.tools.graph, entities, model=MODEL)
+
+    def create_outside(self, *names: str) -> None:
+        """As another program would: in the graph, unknown to the queue."""
+        self.tools.graph.create_entities([NewEntity(name=name) for name in names], model=MODEL)
+
+    def abandon(self, *uids: str, owner: str = "vanished") -> tuple[JobId, ...]:
+        """Jobs of a worker that vanished an hour ago."""
+        with closing(
+            wiring.open_job_store(self.settings, clock=FakeClock(SystemClock().now() - HOUR))
+        ) as jobs:
+            jobs.enqueue(
+                [JobRequest(entity_uid=EntityUid(uid), model=MODEL, version="1") for uid in uids]
+            )
+            return jobs.lease(owner=owner, model=MODEL, limit=len(uids), token=owner).job_ids
+
+    def run(
+        self, job: str, config: Mapping[str, Mapping[str, Any]] | None = None, **more: Any
+    ) -> dg.ExecuteInProcessResult:
+        """`config` is by op."""
+        ops = {name: {"config": values} for name, values in (config or {}).items()}
+        return self.definitions.resolve_job_def(job).execute_in_process(
+            run_config={"ops": ops}, **more
+        )
+
+    @contextmanager
+    def tick(
+        self, sensor: str, instance: dg.DagsterInstance, cursor: str | None = None
+    ) -> Iterator[Any]:
+        """One evaluation, with resources opened and closed as the daemon does."""
+        resources = self.definitions.resources
+        with dg.build_sensor_context(
+            instance=instance, cursor=cursor, resources=dict(resources or {})
+        ) as context:
+            yield self.definitions.resolve_sensor_def(sensor).evaluate_tick(context)
+
+
+def metadata_of(result: dg.ExecuteInProcessResult, op: str) -> dict[str, Any]:
+    """The values that the UI shows about an op; a table is a list of its rows."""
+    (output,) = [
+        event.step_output_data for event in result.events_for_node(op) if event.is_successful_output
+    ]
+    return {
+        name: [record.data for record in value.records]
+        if isinstance(value, dg.TableMetadataValue)
+        else value.value
+        for name, value in output.metadata.items()
+    }
+
+
+def steps_skipped(result: dg.ExecuteInProcessResult) -> list[str]:
+    return [str(event.step_key) for event in result.all_events if event.is_step_skipped]

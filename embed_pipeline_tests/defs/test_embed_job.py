@@ -1,0 +1,255 @@
+"""embed_job: recover, lease, embed, in one process and on the real stores."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+
+import dagster as dg
+import pytest
+
+from embed_pipeline.errors import CredentialsRefused, InputRefused, StoreBusy
+from embed_pipeline.ports.embedding_provider import Embedded
+from embed_pipeline.providers.mock import MockProvider
+from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
+from embed_pipeline_tests.defs.conftest import Build
+from embed_pipeline_tests.defs.scene import MODEL, Pipeline, metadata_of, steps_skipped
+from embed_pipeline_tests.worker.logbook import recording
+
+pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
+
+
+def test_run_embeds_what_is_queued(pipeline: Pipeline) -> None:
+    pipeline.create("a", "b", "c")
+
+    result = pipeline.run("embed_job")
+
+    assert result.success
+    assert result.output_for_node("embed_batch") == 3
+    assert pipeline.tools.graph.coverage(model=MODEL).percent == 100
+
+
+def test_without_work_embed_batch_is_skipped_and_the_run_succeeds(pipeline: Pipeline) -> None:
+    result = pipeline.run("embed_job")
+
+    assert result.success
+    assert steps_skipped(result) == ["embed_batch"]
+
+
+@pytest.mark.parametrize("state", ["paused", "halted"])
+def test_run_of_a_stopped_queue_leases_nothing(pipeline: Pipeline, state: str) -> None:
+    pipeline.create("a")
+    switch = pipeline.tools.jobs.switch
+    if state == "paused":
+        switch.pause("tonight")
+    else:
+        switch.halt("revoked", seen=0)
+
+    result = pipeline.run("embed_job")
+
+    assert result.success
+    assert steps_skipped(result) == ["embed_batch"]
+    assert pipeline.pending == 1
+
+
+def test_lock_owner_is_the_run_id(pipeline: Pipeline) -> None:
+    pipeline.create("a")
+
+    result = pipeline.run("embed_job")
+
+    (leased,) = pipeline.tools.jobs.events.recent(kind="jobs.leased", limit=10)
+    assert leased.owner == result.run_id
+    assert metadata_of(result, "lease_batch")["owner"] == result.run_id
+
+
+def test_run_finishes_the_jobs_of_a_vanished_worker(pipeline: Pipeline) -> None:
+    pipeline.abandon("e1", "e2", owner="worker-7")
+
+    result = pipeline.run("embed_job")
+
+    shown = metadata_of(result, "recover_stale")
+    rows = shown["jobs"]
+    assert (shown["recovered"], shown["failed"]) == (2, 0)
+    assert {row["entity"] for row in rows} == {"e1", "e2"}
+    assert {row["previous owner"] for row in rows} == {"worker-7"}
+    assert pipeline.tools.jobs.get_queue_status().processing == 0
+
+
+def test_run_recovers_nothing_where_automatic_recovery_is_off(build: Build) -> None:
+    pipeline = build(EMBED_JOB_RECOVERY_INTERVAL="0")
+    pipeline.abandon("e1")
+
+    automatic = pipeline.run("embed_job")
+    left = pipeline.tools.jobs.get_queue_status().processing
+    by_hand = pipeline.run("recover_stale_job")
+
+    assert automatic.success
+    assert left == 1
+    assert metadata_of(by_hand, "recover_stale")["recovered"] == 1
+
+
+def break_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(_self: SqliteJobStore, *, limit: int = 0) -> None:
+        raise StoreBusy("The queue is locked by another process.")
+
+    monkeypatch.setattr(SqliteJobStore, "recover_stale", busy)
+
+
+def test_failing_recovery_is_logged_and_the_batch_still_leased(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline.create("a")
+    break_recovery(monkeypatch)
+
+    with recording() as logbook:
+        result = pipeline.run("embed_job")
+
+    (told,) = logbook.of("recovery.failed")
+    assert result.success
+    assert result.output_for_node("embed_batch") == 1
+    assert "locked by another process" in told["message"] + told.get("stack", "")
+
+
+def test_failing_recovery_fails_its_own_job(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_recovery(monkeypatch)
+
+    with pytest.raises(StoreBusy, match="locked by another process"):
+        pipeline.run("recover_stale_job")
+
+
+def test_batch_size_bounds_every_lease_of_the_run(pipeline: Pipeline) -> None:
+    pipeline.create(*(f"entity {number}" for number in range(7)))
+
+    result = pipeline.run(
+        "embed_job", {"lease_batch": {"batch_size": 3}, "embed_batch": {"batch_size": 2}}
+    )
+
+    events = pipeline.tools.jobs.events.recent(kind="jobs.leased", limit=10)
+    assert result.output_for_node("embed_batch") == 7
+    assert sorted(len(event.job_ids) for event in events) == [2, 2, 3]
+
+
+def test_run_stops_leasing_when_its_time_is_up(pipeline: Pipeline) -> None:
+    pipeline.create(*(f"entity {number}" for number in range(5)))
+
+    result = pipeline.run(
+        "embed_job", {"lease_batch": {"batch_size": 2}, "embed_batch": {"drain_seconds": 0}}
+    )
+
+    status = pipeline.tools.jobs.get_queue_status()
+    assert metadata_of(result, "embed_batch")["ended because"] == "its time was up"
+    assert status.processing == 0
+    assert status.pending >= 3
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_impossible_batch_size_fails_the_run_before_it_leases(
+    pipeline: Pipeline, size: int
+) -> None:
+    pipeline.create("a")
+
+    result = pipeline.run("embed_job", {"lease_batch": {"batch_size": size}}, raise_on_error=False)
+
+    assert not result.success
+    assert pipeline.pending == 1
+
+
+@pytest.mark.parametrize("values", [{"batch_size": -1}, {"batch_size": 0}, {"drain_seconds": -1}])
+def test_odd_config_of_the_second_op_strands_no_job_of_the_first(
+    pipeline: Pipeline, values: dict[str, int]
+) -> None:
+    pipeline.create("a")
+
+    pipeline.run("embed_job", {"embed_batch": values}, raise_on_error=False)
+
+    assert pipeline.tools.jobs.get_queue_status().processing == 0
+
+
+def test_metadata_is_readable(pipeline: Pipeline) -> None:
+    pipeline.create("a", "b")
+
+    result = pipeline.run("embed_job")
+
+    lease, embed = metadata_of(result, "lease_batch"), metadata_of(result, "embed_batch")
+    assert metadata_of(result, "recover_stale") == {"recovered": 0, "failed": 0}
+    assert (lease["state"], lease["jobs"]) == ("leased", 2)
+    assert (embed["leased"], embed["embedded"], embed["requests"]) == (2, 2, 1)
+    assert embed["ended because"] == "the queue is empty"
+
+
+def test_failures_are_a_table_with_names_and_reasons(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_self: MockProvider, _texts: Sequence[str]) -> Embedded:
+        raise InputRefused("The text is refused.")
+
+    pipeline.create("a", "b")
+    monkeypatch.setattr(MockProvider, "embed", refuse)
+
+    result = pipeline.run("embed_job")
+
+    shown = metadata_of(result, "embed_batch")
+    rows = shown["failures"]
+    assert shown["failed"] == 2
+    assert {row["entity"] for row in rows} == {"a", "b"}
+    assert {(row["category"], row["outcome"]) for row in rows} == {("PERMANENT", "failed")}
+    assert {row["error"] for row in rows} == {"The text is refused."}
+
+
+def test_critical_error_halts_the_queue_and_charges_nobody(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_self: MockProvider, _texts: Sequence[str]) -> Embedded:
+        raise CredentialsRefused("The key is refused.")
+
+    pipeline.create("a")
+    monkeypatch.setattr(MockProvider, "embed", refuse)
+
+    pipeline.run("embed_job", raise_on_error=False)
+
+    assert pipeline.tools.jobs.switch.read().reason == "The key is refused."
+    assert pipeline.pending == 1
+
+
+def test_terminated_run_gives_the_rest_back(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real signal, as Dagster's terminate sends it, while the first of two requests is out."""
+    answer = MockProvider.embed
+    asked: list[int] = []
+
+    def interrupted(self: MockProvider, texts: Sequence[str]) -> Embedded:
+        asked.append(len(texts))
+        os.kill(os.getpid(), signal.SIGINT)
+        return answer(self, texts)
+
+    pipeline.create("a", "b", "c")
+    monkeypatch.setattr(MockProvider, "embed", interrupted)
+    monkeypatch.setattr(MockProvider, "max_inputs", 1)
+
+    with pytest.raises((dg.DagsterExecutionInterruptedError, KeyboardInterrupt)):
+        pipeline.run("embed_job")
+
+    status = pipeline.tools.jobs.get_queue_status()
+    assert asked == [1]
+    assert (status.completed, status.pending, status.processing) == (1, 2, 0)
+
+
+@pytest.mark.parametrize("kind", [dg.DagsterExecutionInterruptedError, KeyboardInterrupt])
+def test_interrupt_between_requests_gives_everything_back(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise kind
+
+    pipeline.create("a", "b", "c")
+    monkeypatch.setattr("embed_pipeline.worker.embed.pack", interrupted)
+
+    with pytest.raises(kind):
+        pipeline.run("embed_job")
+
+    status = pipeline.tools.jobs.get_queue_status()
+    assert (status.pending, status.processing) == (3, 0)

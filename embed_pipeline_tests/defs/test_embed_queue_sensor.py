@@ -1,0 +1,184 @@
+"""embed_queue_sensor: it launches only when there is something to do, else it says why not."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.remote_origin import (
+    RegisteredCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
+
+from embed_pipeline.errors import EmbedPipelineError, ErrorCategory
+from embed_pipeline.model.job import FailureRecord
+from embed_pipeline.model.window import Spent
+from embed_pipeline_tests.defs.conftest import Build
+from embed_pipeline_tests.defs.scene import MODEL, Pipeline
+
+pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
+
+SENSOR = "embed_queue_sensor"
+NO_ANSWER = FailureRecord(
+    category=ErrorCategory.TRANSIENT, error_type="Timeout", message="no answer in time"
+)
+
+
+def launches(pipeline: Pipeline, instance: dg.DagsterInstance) -> int:
+    with pipeline.tick(SENSOR, instance) as result:
+        return len(result.run_requests or [])
+
+
+def reason(pipeline: Pipeline, instance: dg.DagsterInstance) -> str:
+    with pipeline.tick(SENSOR, instance) as result:
+        assert not result.run_requests
+        return str(result.skip_message)
+
+
+def add_run(
+    instance: dg.DagsterInstance, status: dg.DagsterRunStatus, job: str = "embed_job"
+) -> None:
+    origin = RemoteJobOrigin(
+        RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("embed_pipeline"), "repository"), job
+    )
+    instance.add_run(dg.DagsterRun(job_name=job, status=status, remote_job_origin=origin))
+
+
+def test_due_job_launches_one_run_with_its_trigger(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.create("a")
+
+    with pipeline.tick(SENSOR, instance) as result:
+        (request,) = result.run_requests
+
+    assert request.run_key is None  # a key would be launched once and never again
+    assert request.tags["embed_pipeline/trigger"] == "queue"
+
+
+def test_nothing_pending(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
+    assert reason(pipeline, instance) == "nothing is pending"
+
+
+def test_not_due_before_its_time(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
+    pipeline.create("a")
+    jobs = pipeline.tools.jobs
+    lease = jobs.lease(owner="w", model=MODEL, limit=1, token="t")
+    jobs.defer(lease, lease.job_ids, error=NO_ANSWER, delay=timedelta(hours=1))
+    due = jobs.next_due(model=MODEL)
+
+    assert due is not None
+    assert reason(pipeline, instance) == f"nothing is due before {due:%H:%M:%S} UTC"
+
+
+def test_paused_and_halted(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
+    pipeline.create("a")
+
+    pipeline.tools.jobs.switch.pause("maintenance")
+    paused = reason(pipeline, instance)
+    pipeline.tools.jobs.switch.halt("the key was revoked", seen=0)
+    halted = reason(pipeline, instance)
+
+    assert paused == "paused: maintenance; resume it to go on"
+    assert halted == "halted: the key was revoked; resume it to go on"
+
+
+@pytest.mark.parametrize("name", ["mock", "graph"])
+def test_open_breaker_with_the_time_of_the_next_try(
+    pipeline: Pipeline, instance: dg.DagsterInstance, name: str
+) -> None:
+    pipeline.create("a")
+    breakers = pipeline.tools.jobs.breakers
+    for _ in range(5):  # so that its pause outlasts the test
+        breaker = breakers.trip(name, seen=breakers.read(name).generation, error=NO_ANSWER)
+
+    assert breaker.until is not None
+    assert reason(pipeline, instance) == (
+        f"{name} does not answer (no answer in time); next try at {breaker.until:%H:%M:%S} UTC"
+    )
+
+
+def test_spent_budget_with_the_time_it_is_back(build: Build, instance: dg.DagsterInstance) -> None:
+    pipeline = build(EMBEDDING_RATE_LIMIT_TOKENS="1", EMBEDDING_RATE_LIMIT_INTERVAL="3600000")
+    pipeline.create("a")
+    pipeline.tools.limiter.take(Spent(requests=1))
+    back_at = pipeline.tools.limiter.allowance().back_at
+
+    assert back_at is not None
+    assert reason(pipeline, instance) == f"the budget is used up; back at {back_at:%H:%M:%S} UTC"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        dg.DagsterRunStatus.QUEUED,
+        dg.DagsterRunStatus.NOT_STARTED,
+        dg.DagsterRunStatus.STARTING,
+        dg.DagsterRunStatus.STARTED,
+        dg.DagsterRunStatus.CANCELING,
+    ],
+)
+def test_enough_unfinished_runs(
+    pipeline: Pipeline, instance: dg.DagsterInstance, status: dg.DagsterRunStatus
+) -> None:
+    pipeline.create("a")
+    add_run(instance, status)
+    with_one = launches(pipeline, instance)
+    add_run(instance, status)
+
+    assert with_one == 1
+    assert reason(pipeline, instance) == "2 embed runs are at work; the limit is 2"
+
+
+def test_finished_runs_and_other_jobs_are_not_counted(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.create("a")
+    for status in (
+        dg.DagsterRunStatus.SUCCESS,
+        dg.DagsterRunStatus.FAILURE,
+        dg.DagsterRunStatus.CANCELED,
+    ):
+        add_run(instance, status)
+    add_run(instance, dg.DagsterRunStatus.STARTED, job="discover_job")
+    add_run(instance, dg.DagsterRunStatus.STARTED, job="discover_job")
+
+    assert launches(pipeline, instance) == 1
+
+
+def test_run_that_stays_started_for_ever_does_not_freeze_the_queue(
+    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline.create("a")
+    add_run(instance, dg.DagsterRunStatus.STARTED)
+    add_run(instance, dg.DagsterRunStatus.STARTED)
+
+    monkeypatch.setattr("embed_pipeline.defs.sensors.EMBED_MAX_RUNTIME", -60)
+
+    assert launches(pipeline, instance) == 1
+
+
+def test_enough_live_owners_outside_dagster(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.create("a", "b", "c")
+    for owner in ("cli-1", "cli-2"):
+        pipeline.tools.jobs.lease(owner=owner, model=MODEL, limit=1, token=owner)
+
+    assert reason(pipeline, instance) == "2 embed runs are at work; the limit is 2"
+
+
+def test_unusable_queue_fails_the_tick_with_one_sentence(
+    pipeline: Pipeline, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "queue.sqlite").write_bytes(b"no database at all" * 500)
+
+    with pytest.raises(EmbedPipelineError) as caught, pipeline.tick(SENSOR, instance):
+        pass
+
+    assert str(caught.value).endswith("queue.sqlite is not a SQLite database.")
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,142 @@
+"""recover_stale_sensor: at once after a daemon's start, then every interval."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+
+import dagster as dg
+import pytest
+from dagster._daemon.types import DaemonHeartbeat
+
+from embed_pipeline.ports.clock import SystemClock
+from embed_pipeline_tests.clocks import FakeClock
+from embed_pipeline_tests.defs.conftest import Build
+from embed_pipeline_tests.defs.scene import Pipeline
+
+pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
+
+SENSOR = "recover_stale_sensor"
+
+
+class SensorClock(FakeClock, SystemClock):
+    """Starts at the real time, so that leases that ended stay ended."""
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SensorClock:
+    clock = SensorClock(SystemClock().now())
+    monkeypatch.setattr("embed_pipeline.defs.sensors.SystemClock", lambda: clock)
+    return clock
+
+
+def daemon_starts(instance: dg.DagsterInstance, daemon_id: str) -> None:
+    instance.add_daemon_heartbeat(
+        DaemonHeartbeat(
+            timestamp=SystemClock().now().timestamp(),
+            daemon_type="SENSOR",
+            daemon_id=daemon_id,
+            errors=[],
+        )
+    )
+
+
+class Ticks:
+    """Ticks of one sensor, each with the cursor that the one before left."""
+
+    def __init__(self, pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
+        self._pipeline, self._instance = pipeline, instance
+        self.cursor: str | None = None
+
+    def next(self) -> int | str:
+        """How many runs it launches, or why none."""
+        with self._pipeline.tick(SENSOR, self._instance, self.cursor) as result:
+            self.cursor = result.cursor or self.cursor
+            return len(result.run_requests or []) or str(result.skip_message)
+
+
+@pytest.fixture
+def ticks(pipeline: Pipeline, instance: dg.DagsterInstance, clock: SensorClock) -> Ticks:
+    daemon_starts(instance, "first")
+    return Ticks(pipeline, instance)
+
+
+def test_first_tick_after_a_daemons_start_recovers_at_once(
+    ticks: Ticks, pipeline: Pipeline, clock: SensorClock, instance: dg.DagsterInstance
+) -> None:
+    pipeline.abandon("e1")
+
+    at_start, soon = ticks.next(), ticks.next()
+    daemon_starts(instance, "second")
+    after_restart = ticks.next()
+
+    next_look = clock.now() + timedelta(minutes=1)
+    assert (at_start, after_restart) == (1, 1)
+    assert soon == f"the next look is at {next_look:%H:%M:%S} UTC"
+
+
+def test_then_it_recovers_every_interval(
+    ticks: Ticks, pipeline: Pipeline, clock: SensorClock
+) -> None:
+    pipeline.abandon("e1")
+    ticks.next()
+
+    clock.advance(timedelta(seconds=59))
+    before = ticks.next()
+    clock.advance(timedelta(seconds=1))
+    due = ticks.next()
+    again = ticks.next()
+
+    assert isinstance(before, str)
+    assert due == 1
+    assert isinstance(again, str)
+
+
+def test_look_that_finds_nothing_says_zero_and_counts_as_a_look(ticks: Ticks) -> None:
+    assert ticks.next() == "0 jobs recovered: no lease has ended without its worker"
+    assert str(ticks.next()).startswith("the next look is at")
+
+
+def test_live_lease_launches_nothing(ticks: Ticks, pipeline: Pipeline) -> None:
+    pipeline.create("a")
+    pipeline.tools.jobs.lease(owner="w", model=pipeline.tools.model, limit=1, token="t")
+
+    assert str(ticks.next()).startswith("0 jobs recovered")
+
+
+def test_interval_is_the_setting(build: Build, instance: dg.DagsterInstance) -> None:
+    pipeline = build(EMBED_JOB_RECOVERY_INTERVAL="3600000")
+    ticks = Ticks(pipeline, instance)
+    ticks.next()
+    assert ticks.cursor is not None
+    document = json.loads(ticks.cursor)
+
+    ticks.cursor = json.dumps(document | {"at": _earlier(document["at"], minutes=59)})
+    early = ticks.next()
+    ticks.cursor = json.dumps(document | {"at": _earlier(document["at"], minutes=61)})
+
+    assert str(early).startswith("the next look is at")
+    assert str(ticks.next()).startswith("0 jobs recovered")
+
+
+def _earlier(moment: str, *, minutes: int) -> str:
+    return (datetime.fromisoformat(moment) - timedelta(minutes=minutes)).isoformat()
+
+
+@pytest.mark.parametrize(
+    "cursor", ["garbage", "[]", '{"at": "soon"}', '{"daemon": "first", "at": "2026-01-01"}']
+)
+def test_unreadable_cursor_is_a_first_tick(ticks: Ticks, pipeline: Pipeline, cursor: str) -> None:
+    """The UI lets people edit it."""
+    pipeline.abandon("e1")
+    ticks.cursor = cursor
+
+    assert ticks.next() == 1
+
+
+def test_sensor_is_absent_where_recovery_is_off(build: Build) -> None:
+    pipeline = build(EMBED_JOB_RECOVERY_INTERVAL="0")
+
+    names = [sensor.name for sensor in pipeline.definitions.sensors or []]
+
+    assert names == ["embed_queue_sensor"]

@@ -1,0 +1,64 @@
+"""The sample graph: loads clean, and its searches find what a person expects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from embed_pipeline import wiring
+from embed_pipeline.model.entity import EntityMapping, NewEntity
+from embed_pipeline.settings import load_settings
+from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.load import BadRow, load_csv, read_csv
+from embed_pipeline.worker.search import search
+from embed_pipeline.worker.tools import Tools
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SAMPLE = EXAMPLES / "sample_graph.csv"
+SEARCHES: list[dict[str, str]] = json.loads((EXAMPLES / "searches.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tools]:
+    home = tmp_path_factory.mktemp("sample")
+    tools = wiring.open_tools(load_settings({"EMBED_ENV": "local", "EMBED_HOME": str(home)}))
+    with closing(tools.jobs), closing(tools.graph), closing(tools.provider):
+        load_csv(tools, SAMPLE)
+        drain(tools, owner="test")
+        yield tools
+
+
+def test_sample_graph_has_no_bad_row_and_no_namesakes() -> None:
+    rows = list(read_csv(SAMPLE, EntityMapping()))
+
+    bad = [row for row in rows if isinstance(row, BadRow)]
+    entities = [row for row in rows if isinstance(row, NewEntity)]
+    assert bad == []
+    assert 180 <= len(entities) <= 220
+    assert len({entity.identity for entity in entities}) == len(entities)
+    assert len({entity.name for entity in entities}) == len(entities)
+    assert all(entity.properties["observations"] for entity in entities)
+
+
+def test_sample_graph_is_embedded_whole_by_the_offline_model(tools: Tools) -> None:
+    coverage = tools.graph.coverage(model=tools.model)
+
+    assert coverage.percent == 100
+    assert tools.provider.name == "local"
+
+
+def test_at_least_three_searches_are_shown() -> None:
+    assert len(SEARCHES) >= 3
+
+
+@pytest.mark.parametrize("case", SEARCHES, ids=[case["expected"] for case in SEARCHES])
+def test_search_finds_the_expected_entity_among_the_first_three(
+    tools: Tools, case: dict[str, str]
+) -> None:
+    result = search(tools, case["query"], limit=3)
+
+    assert case["expected"] in [hit.entity.name for hit in result.hits]
