@@ -124,6 +124,13 @@ def embed_batch(
     tools = _tools(job_store, entity_store, embedding_provider, rate_limiter, plan)
     pace = Pace(tools.clock, limit=timedelta(seconds=config.drain_seconds))
     tally = drain.drain(tools, owner=leased.owner, first=leased, limit=config.batch_size, pace=pace)
+    if tally.critical:
+        # A green run would hide that nothing goes on until somebody acts.
+        raise dg.Failure(
+            f"{tally.critical} The queue is halted: mend it, then resume.",
+            metadata=tally_metadata(tally),
+            allow_retries=False,
+        )
     context.add_output_metadata(tally_metadata(tally))
     return tally.completed
 

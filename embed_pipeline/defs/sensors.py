@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from embed_pipeline.defs.jobs import EMBED_MAX_RUNTIME, embed_job, recover_stale_job
+from embed_pipeline.defs.jobs import embed_job, recover_stale_job
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.ports.job_store import JobStore
@@ -57,7 +57,8 @@ def _embed_queue_sensor(status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
         if outlook.reason is not None:
             yield dg.SkipReason(outlook.reason)
             return
-        busy = max(_unfinished_runs(context.instance, now), len(job_store.live_owners()))
+        unfinished = _unfinished_runs(context.instance, embed_job, now)
+        busy = max(unfinished, len(job_store.live_owners()))
         if busy >= MOST_EMBED_RUNS:
             yield dg.SkipReason(f"{busy} embed runs are at work; the limit is {MOST_EMBED_RUNS}")
             return
@@ -66,11 +67,11 @@ def _embed_queue_sensor(status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
     return embed_queue_sensor
 
 
-def _unfinished_runs(instance: dg.DagsterInstance, now: datetime) -> int:
+def _unfinished_runs(instance: dg.DagsterInstance, job: dg.JobDefinition, now: datetime) -> int:
     """Older ones are dead: Dagster ends a run at its `max_runtime`, if it can."""
-    young = now - timedelta(seconds=EMBED_MAX_RUNTIME)
+    young = now - timedelta(seconds=int(job.tags["dagster/max_runtime"]))
     return instance.get_runs_count(
-        dg.RunsFilter(job_name=embed_job.name, statuses=UNFINISHED, created_after=young)
+        dg.RunsFilter(job_name=job.name, statuses=UNFINISHED, created_after=young)
     )
 
 
@@ -91,6 +92,9 @@ def _recover_stale_sensor(
         due_at = last_look + interval
         if last_daemon == daemon and now < due_at:
             yield dg.SkipReason(f"the next look is at {due_at:%H:%M:%S} UTC")
+            return
+        if _unfinished_runs(context.instance, recover_stale_job, now):
+            yield dg.SkipReason("a recovery is on its way")
             return
         context.update_cursor(json.dumps({"daemon": daemon, "at": now.isoformat()}))
         if job_store.has_stale():

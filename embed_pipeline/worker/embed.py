@@ -55,8 +55,7 @@ def _embed(holding: Holding, pace: Pace) -> None:
         Sending(holding, pace).send_all(list(requests))
     except CriticalError as error:
         # Where the queue itself is broken this fails too, and the run ends with its sentence.
-        tools.jobs.switch.halt(record_of(error).message, seen=switch.generation)
-        tally.ending = Ending.REFUSED
+        holding.halt(record_of(error), seen=switch.generation)
 
 
 def _read_graph(holding: Holding) -> Sorted | None:

@@ -8,9 +8,10 @@ from datetime import timedelta
 from embed_pipeline.model.entity import Entity
 from embed_pipeline.model.job import EmbedJob, EntityUid, FailureRecord, JobId
 from embed_pipeline.model.lease import Lease, Settled
+from embed_pipeline.model.switch import SwitchState
 from embed_pipeline.telemetry import emit
 from embed_pipeline.worker.heartbeat import Heartbeat
-from embed_pipeline.worker.report import FailedJob, Tally
+from embed_pipeline.worker.report import Ending, FailedJob, Tally
 from embed_pipeline.worker.tools import Tools
 
 
@@ -74,6 +75,14 @@ class Holding:
                 continue
             final = job.id in report.failed
             self._tell_failure(job, failure, final=final, limiter=limiter)
+
+    def halt(self, failure: FailureRecord, *, seen: int) -> None:
+        """Stop everybody until a person resumes, unless one has since `seen` was read."""
+        switch = self.tools.jobs.switch.halt(failure.message, seen=seen)
+        if switch.state is SwitchState.HALTED:
+            self.tally.ending, self.tally.critical = Ending.HALTED, failure.message
+        else:
+            self.tally.ending = Ending.REFUSED
 
     def _tell_failure(
         self, job: EmbedJob, failure: FailureRecord, *, final: bool, limiter: object

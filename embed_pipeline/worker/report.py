@@ -31,6 +31,7 @@ class Ending(StrEnum):
     BUDGET_SPENT = "the budget is used up"
     TIME_UP = "its time was up"
     REFUSED = "the queue gives out no jobs"
+    HALTED = "a critical error halted the queue"
     STOPPED = "it was told to stop"
 
 
@@ -63,6 +64,8 @@ class Tally:
     ending: Ending = Ending.QUEUE_EMPTY
     back_at: datetime | None = None
     """When leasing may work again, where that is known."""
+    critical: str | None = None
+    """The error for which this run halted the queue."""
 
     @property
     def completed(self) -> int:
@@ -82,6 +85,7 @@ class Tally:
             failures=self.failures + other.failures,
             ending=other.ending,
             back_at=other.back_at,
+            critical=other.critical,
         )
 
     def since(self, before: Tally) -> Tally:

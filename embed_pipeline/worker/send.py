@@ -167,8 +167,7 @@ class Sending:
             case CriticalError():
                 failure = record_of(error)
                 self._holding.defer(request.jobs, failure)
-                self._tools.jobs.switch.halt(failure.message, seen=switch.generation)
-                self._tally.ending = Ending.REFUSED
+                self._holding.halt(failure, seen=switch.generation)
                 return Next.STOP
             case InputRefused() | InputTooLarge() if not request.travels_alone:
                 waiting.extend(reversed(request.halves()))

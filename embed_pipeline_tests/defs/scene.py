@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from dagster._core.remote_origin import (
+    RegisteredCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
 
 from embed_pipeline import wiring
 from embed_pipeline.defs.build import build_definitions
@@ -80,6 +85,15 @@ class Pipeline:
             instance=instance, cursor=cursor, resources=dict(resources or {})
         ) as context:
             yield self.definitions.resolve_sensor_def(sensor).evaluate_tick(context)
+
+
+def add_run(
+    instance: dg.DagsterInstance, status: dg.DagsterRunStatus, job: str = "embed_job"
+) -> None:
+    origin = RemoteJobOrigin(
+        RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("embed_pipeline"), "repository"), job
+    )
+    instance.add_run(dg.DagsterRun(job_name=job, status=status, remote_job_origin=origin))
 
 
 def metadata_of(result: dg.ExecuteInProcessResult, op: str) -> dict[str, Any]:

@@ -208,8 +208,14 @@ def test_critical_error_halts_the_queue_and_charges_nobody(
     pipeline.create("a")
     monkeypatch.setattr(MockProvider, "embed", refuse)
 
-    pipeline.run("embed_job", raise_on_error=False)
+    result = pipeline.run("embed_job", raise_on_error=False)
 
+    failure = result.failure_data_for_node("embed_batch")
+    assert failure is not None
+    assert failure.user_failure_data is not None
+    assert failure.user_failure_data.description == (
+        "The key is refused. The queue is halted: mend it, then resume."
+    )
     assert pipeline.tools.jobs.switch.read().reason == "The key is refused."
     assert pipeline.pending == 1
 

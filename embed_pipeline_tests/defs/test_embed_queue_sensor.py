@@ -7,17 +7,13 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.remote_origin import (
-    RegisteredCodeLocationOrigin,
-    RemoteJobOrigin,
-    RemoteRepositoryOrigin,
-)
 
+from embed_pipeline.defs.jobs import embed_job
 from embed_pipeline.errors import EmbedPipelineError, ErrorCategory
 from embed_pipeline.model.job import FailureRecord
 from embed_pipeline.model.window import Spent
 from embed_pipeline_tests.defs.conftest import Build
-from embed_pipeline_tests.defs.scene import MODEL, Pipeline
+from embed_pipeline_tests.defs.scene import MODEL, Pipeline, add_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
@@ -36,15 +32,6 @@ def reason(pipeline: Pipeline, instance: dg.DagsterInstance) -> str:
     with pipeline.tick(SENSOR, instance) as result:
         assert not result.run_requests
         return str(result.skip_message)
-
-
-def add_run(
-    instance: dg.DagsterInstance, status: dg.DagsterRunStatus, job: str = "embed_job"
-) -> None:
-    origin = RemoteJobOrigin(
-        RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("embed_pipeline"), "repository"), job
-    )
-    instance.add_run(dg.DagsterRun(job_name=job, status=status, remote_job_origin=origin))
 
 
 def test_due_job_launches_one_run_with_its_trigger(
@@ -156,7 +143,8 @@ def test_run_that_stays_started_for_ever_does_not_freeze_the_queue(
     add_run(instance, dg.DagsterRunStatus.STARTED)
     add_run(instance, dg.DagsterRunStatus.STARTED)
 
-    monkeypatch.setattr("embed_pipeline.defs.sensors.EMBED_MAX_RUNTIME", -60)
+    # Every run that was created before now counts as too old to be alive.
+    monkeypatch.setitem(embed_job.tags, "dagster/max_runtime", "-60")
 
     assert launches(pipeline, instance) == 1
 

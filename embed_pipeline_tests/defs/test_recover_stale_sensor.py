@@ -12,7 +12,7 @@ from dagster._daemon.types import DaemonHeartbeat
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.defs.conftest import Build
-from embed_pipeline_tests.defs.scene import Pipeline
+from embed_pipeline_tests.defs.scene import Pipeline, add_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
@@ -140,3 +140,12 @@ def test_sensor_is_absent_where_recovery_is_off(build: Build) -> None:
     names = [sensor.name for sensor in pipeline.definitions.sensors or []]
 
     assert names == ["embed_queue_sensor"]
+
+
+def test_no_second_recovery_is_launched_while_one_is_on_its_way(
+    pipeline: Pipeline, instance: dg.DagsterInstance, ticks: Ticks
+) -> None:
+    pipeline.abandon("a")
+    add_run(instance, dg.DagsterRunStatus.QUEUED, job="recover_stale_job")
+
+    assert ticks.next() == "a recovery is on its way"

@@ -103,7 +103,7 @@ def test_critical_error_stops_the_batch_and_releases_the_rest(
     tally = world.run()
 
     assert (tally.requests, tally.embedded, tally.deferred, tally.released) == (2, 2, 2, 2)
-    assert tally.ending is Ending.REFUSED
+    assert (tally.ending, tally.critical) == (Ending.HALTED, str(error))
     started = world.job_of(uid(2))
     assert (started.status, started.attempts, started.strikes) == (JobStatus.PENDING, 0, 0)
     assert (started.error, started.error_category) == (str(error), ErrorCategory.CRITICAL)

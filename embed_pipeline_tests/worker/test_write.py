@@ -208,7 +208,7 @@ def test_full_disk_of_the_graph_halts_the_queue_and_keeps_the_jobs(build: Build)
     tally = world.run()
 
     assert world.jobs.switch.read().state is SwitchState.HALTED
-    assert (tally.deferred, tally.released, tally.ending) == (2, 2, Ending.REFUSED)
+    assert (tally.deferred, tally.released, tally.ending) == (2, 2, Ending.HALTED)
     assert uncharged(world)
     assert world.job_of(uid(0)).error_category is ErrorCategory.CRITICAL
     assert len(world.provider.requests) == 1

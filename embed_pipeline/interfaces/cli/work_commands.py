@@ -75,7 +75,7 @@ def run(as_json: AsJson = False) -> None:
         switch = tools.jobs.switch.read()
     stopped = {} if switch.is_running else {"queue": f"{switch.state}: {switch.reason}"}
     show(_summary(tally) | stopped, as_json=as_json, title="Run")
-    if tally.failed or tally.ending is Ending.REFUSED:
+    if tally.failed or tally.ending in (Ending.REFUSED, Ending.HALTED):
         raise typer.Exit(1)
 
 
