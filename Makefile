@@ -10,7 +10,7 @@ PORT ?= 3000
 export EMBED_HOME DAGSTER_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test lint format stress lock clean
+.PHONY: help run dev neo4j test lint format stress lock clean
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,8 +42,11 @@ run: $(INSTALLED) $(DAGSTER_HOME)/dagster.yaml  ## Load the sample graph, embed 
 dev: $(INSTALLED) $(DAGSTER_HOME)/dagster.yaml  ## Open the Dagster UI on the same data (PORT=3000).
 	@$(BIN)/dagster dev -w workspace.yaml -h 127.0.0.1 -p $(PORT)
 
+neo4j: $(INSTALLED)  ## Start the two Neo4j servers of the tests and print how to use them.
+	@$(BIN)/python -m embed_pipeline_tests.neo4j_bed --home $(EMBED_HOME)/neo4j
+
 test: lint  ## Check style and types, run all tests.
-	@$(BIN)/pytest -n auto
+	@$(BIN)/pytest -n auto --dist loadgroup
 
 lint: $(INSTALLED)  ## Check style and types.
 	@$(BIN)/ruff check .

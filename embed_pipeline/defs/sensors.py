@@ -52,12 +52,11 @@ def _embed_queue_sensor(status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
         embedding_provider: dg.ResourceParam[EmbeddingProvider],
         rate_limiter: dg.ResourceParam[RateLimiter],
     ) -> SensorResult:
-        now = SystemClock().now()
-        outlook = look(job_store, rate_limiter, model=embedding_provider.model, now=now)
+        outlook = look(job_store, rate_limiter, model=embedding_provider.model)
         if outlook.reason is not None:
             yield dg.SkipReason(outlook.reason)
             return
-        unfinished = _unfinished_runs(context.instance, embed_job, now)
+        unfinished = _unfinished_runs(context.instance, embed_job, SystemClock().now())
         busy = max(unfinished, len(job_store.live_owners()))
         if busy >= MOST_EMBED_RUNS:
             yield dg.SkipReason(f"{busy} embed runs are at work; the limit is {MOST_EMBED_RUNS}")

@@ -128,6 +128,10 @@ class JobStore(Protocol):
         """The latest failures first."""
 
     @abstractmethod
+    def now(self) -> datetime:
+        """The database's clock, by which all of this is decided."""
+
+    @abstractmethod
     def next_due(self, *, model: str) -> datetime | None:
         """When the first pending job of the model is due (maybe long ago); None without one.
 

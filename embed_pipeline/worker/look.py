@@ -19,8 +19,9 @@ class Outlook:
     due_since: datetime | None = None
 
 
-def look(jobs: JobStore, limiter: RateLimiter, *, model: str, now: datetime) -> Outlook:
+def look(jobs: JobStore, limiter: RateLimiter, *, model: str) -> Outlook:
     """A few index seeks, whatever the size of the queue."""
+    now = jobs.now()
     switch = jobs.switch.read()
     if not switch.is_running:
         return Outlook(reason=f"{switch.state}: {switch.reason}; resume it to go on")

@@ -16,7 +16,7 @@ NO_ANSWER = FailureRecord(
 
 
 def outlook(world: World) -> Outlook:
-    return look(world.jobs, world.limiter, model=MODEL, now=world.clock.now())
+    return look(world.jobs, world.limiter, model=MODEL)
 
 
 def test_due_job_is_worth_a_run(world: World) -> None:
@@ -42,7 +42,7 @@ def test_jobs_that_are_held_or_ended_are_not_pending(world: World) -> None:
 def test_jobs_of_another_model_are_not_ours(world: World) -> None:
     world.fill(1)
 
-    other = look(world.jobs, world.limiter, model="mock/other@8", now=world.clock.now())
+    other = look(world.jobs, world.limiter, model="mock/other@8")
 
     assert other.reason == "nothing is pending"
 

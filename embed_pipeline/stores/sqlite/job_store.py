@@ -205,6 +205,9 @@ class SqliteJobStore(JobStore):
             found = look.all(sql.FAILED_JOBS, category=category, limit=limit)
         return tuple(rows.job_of(row) for row in found)
 
+    def now(self) -> datetime:
+        return self.queue.clock.now()
+
     def next_due(self, *, model: str) -> datetime | None:
         with self.queue.reading() as look:
             due = look.all(sql.NEXT_DUE, model=model)[0]["due"]

@@ -113,5 +113,8 @@ class StatusContract:
         assert (status.pending, status.processing) == (4, 1)
         assert (status.completed, status.failed, status.total) == (3, 2, 10)
 
+    def test_time_is_the_databases(self, store: JobStore, clock: FakeClock) -> None:
+        assert store.now() == clock.now()
+
     def test_unknown_job_is_none(self, store: JobStore) -> None:
         assert store.get("no-such-job") is None  # type: ignore[arg-type]

@@ -124,9 +124,7 @@ class RecoverContract:
 
         assert store.recover_stale().jobs == ()
 
-    def test_store_tells_whether_anything_is_stale(
-        self, store: JobStore, clock: FakeClock
-    ) -> None:
+    def test_store_tells_whether_anything_is_stale(self, store: JobStore, clock: FakeClock) -> None:
         leased_job(store)
         before = store.has_stale()
         clock.advance(EXPIRY)
