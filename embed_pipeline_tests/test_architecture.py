@@ -124,7 +124,7 @@ def test_backends_and_providers_do_not_know_each_other() -> None:
         if name.startswith("stores.") and name != "stores.config"
         for target in imports(tree)
         if target.startswith("embed_pipeline.stores.")
-        and target.split(".")[2] not in (name.split(".")[1], "config")
+        and target.split(".")[2] not in (name.split(".")[1], "config", "notation")
     ]
 
     assert wrong == []

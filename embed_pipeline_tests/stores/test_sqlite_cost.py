@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.stores.sqlite import rows
+from embed_pipeline.stores.notation import to_ms
 from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
 from embed_pipeline_tests.clocks import DAY, HOUR, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import MODEL, add_jobs, take
@@ -53,11 +53,11 @@ def crowd(
                 "count": CROWD,
                 "status": status,
                 "model": MODEL,
-                "now": rows.to_ms(now),
-                "available_at": rows.to_ms(now + available_in),
-                "processed_at": rows.to_ms(now) if ended else None,
+                "now": to_ms(now),
+                "available_at": to_ms(now + available_in),
+                "processed_at": to_ms(now) if ended else None,
                 "owner": "run-1" if leased else None,
-                "until": rows.to_ms(now + HOUR) if leased else None,
+                "until": to_ms(now + HOUR) if leased else None,
             },
         )
 

@@ -186,7 +186,7 @@ def test_endless_values_end(logs: Collector) -> None:
 
 
 def test_a_fact_called_like_our_own_keys_takes_nothing_away(logs: Collector) -> None:
-    emit("breaker.opened", name="graph", level=3, event="x", timestamp="y")
+    emit("breaker.opened", breaker="graph", level=3, event="x", timestamp="y")
 
     entry = logs.last
     assert (entry["level"], entry["event"]) == ("warning", "breaker.opened")
@@ -195,7 +195,7 @@ def test_a_fact_called_like_our_own_keys_takes_nothing_away(logs: Collector) -> 
 
 
 def test_a_value_that_looks_like_a_format_is_not_one(logs: Collector) -> None:
-    emit("breaker.opened", name="{x} %s", reason="100 %d")
+    emit("breaker.opened", breaker="{x} %s", reason="100 %d")
 
     assert logs.last["message"] == "{x} %s does not answer; everybody waits."
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from embed_pipeline.model.entity import Entity, EntityMapping
 from embed_pipeline.ports.clock import Clock, SystemClock
+from embed_pipeline.stores.notation import to_ms
 from embed_pipeline.stores.sqlite import entity_rows
 from embed_pipeline.stores.sqlite.connection import Database
 from embed_pipeline.stores.sqlite.entity_schema import check_mapping, schema_for
 from embed_pipeline.stores.sqlite.entity_statements import filled
-from embed_pipeline.stores.sqlite.rows import to_ms
 
 
 class GraphSession:

@@ -23,8 +23,8 @@ from embed_pipeline.model.embedding import (
 )
 from embed_pipeline.model.entity import Entity, EntityMapping, TextValue
 from embed_pipeline.model.job import EntityUid
+from embed_pipeline.stores.notation import from_ms
 from embed_pipeline.stores.sqlite.entity_statements import saved_columns
-from embed_pipeline.stores.sqlite.rows import from_ms
 
 _FLOAT32 = np.dtype("<f4")
 

@@ -10,6 +10,7 @@ from embed_pipeline.model.admission import outlives_failure
 from embed_pipeline.model.job import ENTITY_GONE, EmbedJob, FailureRecord, JobId, in_order
 from embed_pipeline.model.lease import FailReport, Lease
 from embed_pipeline.model.retry import RetryPolicy, Verdict, verdict_for
+from embed_pipeline.stores.notation import failure_fields
 from embed_pipeline.stores.sqlite import health, rows
 from embed_pipeline.stores.sqlite import job_statements as sql
 from embed_pipeline.stores.sqlite.queue import QueueTransaction
@@ -53,7 +54,7 @@ def _settle(
     policy: RetryPolicy,
 ) -> bool:
     """Whether the job goes on."""
-    columns = rows.failure_columns(failure)
+    columns = failure_fields(failure)
     if verdict_for(job, failure.category) is Verdict.RETRY:
         backoff = policy.backoff(job.attempts + 1, chance=random.random())
         transaction.run(

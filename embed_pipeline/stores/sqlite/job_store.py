@@ -21,6 +21,7 @@ from embed_pipeline.model.lease import FailReport, Lease, Settled
 from embed_pipeline.model.policy import QueuePolicy
 from embed_pipeline.model.recovery import RecoveredJob, Recovery
 from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.stores.notation import from_ms
 from embed_pipeline.stores.sqlite import enqueueing, failing, leasing, recovering, rows, settling
 from embed_pipeline.stores.sqlite import job_statements as sql
 from embed_pipeline.stores.sqlite import queue_statements as queue_sql
@@ -211,7 +212,7 @@ class SqliteJobStore(JobStore):
     def next_due(self, *, model: str) -> datetime | None:
         with self.queue.reading() as look:
             due = look.all(sql.NEXT_DUE, model=model)[0]["due"]
-        return None if due is None else rows.from_ms(due)
+        return None if due is None else from_ms(due)
 
     def has_stale(self) -> bool:
         with self.queue.reading() as look:

@@ -13,6 +13,7 @@ from typing import Any
 from embed_pipeline import telemetry
 from embed_pipeline.model.job import JobId
 from embed_pipeline.ports.clock import Clock, SystemClock
+from embed_pipeline.stores.notation import to_ms
 from embed_pipeline.stores.sqlite import queue_statements as sql
 from embed_pipeline.stores.sqlite import rows, schema
 from embed_pipeline.stores.sqlite.connection import Database
@@ -23,7 +24,7 @@ class QueueTransaction:
 
     def __init__(self, connection: sqlite3.Connection, now: datetime) -> None:
         self.now = now
-        self.now_ms = rows.to_ms(now)
+        self.now_ms = to_ms(now)
         self.connection = connection
         self._announcements: list[tuple[str, dict[str, object]]] = []
 
@@ -38,7 +39,7 @@ class QueueTransaction:
             self.connection.executemany(statement, parameters)
 
     def in_ms(self, delay: timedelta) -> int:
-        return rows.to_ms(self.now + delay)
+        return to_ms(self.now + delay)
 
     def record(
         self,

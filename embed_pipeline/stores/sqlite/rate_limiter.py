@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from embed_pipeline.model.window import Allowance, Denied, Grant, RateLimit, Spent, Window, fits
 from embed_pipeline.ports.rate_limiter import RateLimiter
+from embed_pipeline.stores.notation import from_ms, from_us, to_us
 from embed_pipeline.stores.sqlite import queue_statements as sql
-from embed_pipeline.stores.sqlite import rows
 from embed_pipeline.stores.sqlite.queue import QueueFile, QueueTransaction
 
 
@@ -35,7 +35,7 @@ class SqliteRateLimiter(RateLimiter):
             transaction.run(
                 sql.FORGET_BUCKETS,
                 provider=self._provider,
-                oldest=rows.to_us(limit.oldest_counting(now)),
+                oldest=to_us(limit.oldest_counting(now)),
             )
             return Grant(cost=cost, bucket=bucket, valid_until=now + limit.sub_bucket)
 
@@ -73,20 +73,20 @@ class SqliteRateLimiter(RateLimiter):
         self._queue.close()
 
     def _window(self, look: QueueTransaction) -> Window:
-        oldest = rows.to_us(self._limit.oldest_counting(look.now))
+        oldest = to_us(self._limit.oldest_counting(look.now))
         found = look.all(sql.READ_BUCKETS, provider=self._provider, oldest=oldest)
         pause = look.state(self._pause_state)
         return Window(
             buckets={
-                rows.from_us(row["bucket"]): Spent(row["requests"], row["tokens"]) for row in found
+                from_us(row["bucket"]): Spent(row["requests"], row["tokens"]) for row in found
             },
-            paused_until=rows.from_ms(pause["until"]) if pause else None,
+            paused_until=from_ms(pause["until"]) if pause else None,
         )
 
     def _in_bucket(self, bucket: datetime, cost: Spent) -> dict[str, object]:
         return {
             "provider": self._provider,
-            "bucket": rows.to_us(bucket),
+            "bucket": to_us(bucket),
             "requests": cost.requests,
             "tokens": cost.tokens,
         }

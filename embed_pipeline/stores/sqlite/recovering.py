@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.model.job import LEASE_EXPIRED, LEASE_TIMEOUT, EmbedJob, FailureRecord
 from embed_pipeline.model.recovery import Fate, RecoveredJob, RecoveryPolicy, fate_of
+from embed_pipeline.stores.notation import failure_fields
 from embed_pipeline.stores.sqlite import health, rows
 from embed_pipeline.stores.sqlite import job_statements as sql
 from embed_pipeline.stores.sqlite.queue import QueueTransaction
@@ -53,7 +54,7 @@ def _give_back(
             charge=0,
             fail_code=LEASE_TIMEOUT,
             fail_reason=LEASE_EXPIRED,
-            **rows.failure_columns(WORKER_KILLER),
+            **failure_fields(WORKER_KILLER),
         )
     else:
         available_at = transaction.in_ms(policy.backoff(recoveries))

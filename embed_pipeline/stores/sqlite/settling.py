@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from embed_pipeline.model.job import FailureRecord, JobId, in_order
 from embed_pipeline.model.lease import Lease, Settled
+from embed_pipeline.stores.notation import failure_fields
 from embed_pipeline.stores.sqlite import health, rows
 from embed_pipeline.stores.sqlite import job_statements as sql
 from embed_pipeline.stores.sqlite.queue import QueueTransaction
@@ -43,7 +44,7 @@ def defer(
     done = transaction.all(
         sql.DEFER_JOBS,
         **_held(lease, job_ids),
-        **rows.failure_columns(error),
+        **failure_fields(error),
         strike=strike,
         available_at=transaction.in_ms(delay),
     )

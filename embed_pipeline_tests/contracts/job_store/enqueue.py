@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.model.job import ENTITY_GONE, Again, Enqueued, JobStatus
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline_tests.contracts.job_store.scene import (
@@ -19,7 +20,6 @@ from embed_pipeline_tests.contracts.job_store.scene import (
     stored,
     take,
 )
-from embed_pipeline.errors import ErrorCategory
 
 
 class EnqueueContract:

@@ -1,0 +1,73 @@
+"""The production backend: two Neo4j databases, one for the queue, one for the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from embed_pipeline.errors import ConfigurationError
+from embed_pipeline.model.policy import QueuePolicy
+from embed_pipeline.model.window import RateLimit
+from embed_pipeline.stores.config import Server, StoreConfig
+from embed_pipeline.stores.neo4j import schema
+from embed_pipeline.stores.neo4j.entity_store import Neo4jEntityStore
+from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
+from embed_pipeline.stores.neo4j.queue import QueueDatabase
+from embed_pipeline.stores.neo4j.rate_limiter import Neo4jRateLimiter
+from embed_pipeline.stores.neo4j.session import Neo4jDatabase
+
+
+class Neo4jQueue:
+    def __init__(self, database: QueueDatabase, *, policy: QueuePolicy) -> None:
+        self._database = database
+        self.jobs = Neo4jJobStore(database, policy=policy)
+
+    def limiter(self, *, provider: str, limit: RateLimit) -> Neo4jRateLimiter:
+        return Neo4jRateLimiter(self._database, provider=provider, limit=limit)
+
+
+def open_queue(config: StoreConfig) -> Neo4jQueue:
+    database = _database(config.queue, config, check=schema.check_queue)
+    return Neo4jQueue(QueueDatabase(database, clock=config.clock), policy=config.policy)
+
+
+def open_graph(config: StoreConfig) -> Neo4jEntityStore:
+    check = partial(schema.check_graph, mapping=config.mapping)
+    database = _database(config.graph, config, check=check)
+    return Neo4jEntityStore(database, mapping=config.mapping)
+
+
+def initialise(config: StoreConfig) -> list[str]:
+    """Constraints and indexes, where they are missing; no data is touched."""
+    queue, graph = _database(config.queue, config), _database(config.graph, config)
+    try:
+        adopted = schema.prepare_queue(queue, max_attempts=config.policy.max_attempts)
+        schema.prepare_graph(graph, config.mapping)
+    finally:
+        queue.close()
+        graph.close()
+    sentences = [
+        f"The queue is ready in the database {queue.database} at {queue.uri}.",
+        f"The graph is ready in the database {graph.database} at {graph.uri}.",
+    ]
+    if adopted:
+        sentences.append(f"{adopted} jobs of another program were adopted.")
+    return sentences
+
+
+def _database(
+    server: Server | None,
+    config: StoreConfig,
+    *,
+    check: Callable[[Neo4jDatabase], None] | None = None,
+) -> Neo4jDatabase:
+    if server is None:
+        raise ConfigurationError(["EMBED_QUEUE_URI and EMBED_GRAPH_URI must be set for Neo4j."])
+    return Neo4jDatabase(
+        server.uri,
+        user=server.user,
+        password=server.password,
+        database=server.database,
+        clock=config.clock,
+        check=check,
+    )

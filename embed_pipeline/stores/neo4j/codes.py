@@ -1,0 +1,80 @@
+"""Which of our errors a Neo4j status code is.
+
+By code, not by the driver's classes: a read-only database is a transient error to the driver, and
+a transaction that timed out is a mistake of the client's.
+"""
+
+from __future__ import annotations
+
+from embed_pipeline.errors import (
+    EmbedPipelineError,
+    SchemaMissing,
+    StoreAccessDenied,
+    StoreBusy,
+    StoreCorrupted,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+
+Fault = tuple[type[EmbedPipelineError], str]
+"""The error, and what the database does or is, to be said after its name."""
+
+_DENIED: Fault = (StoreAccessDenied, "refuses the credentials")
+_DAMAGED: Fault = (StoreCorrupted, "is damaged")
+_READ_ONLY: Fault = (StoreReadOnly, "is read-only")
+_FULL: Fault = (StoreFull, "cannot write its log: the disk is full, or it needs a restart")
+_BUSY: Fault = (StoreBusy, "is too busy: a lock or a slow transaction was in the way")
+_AWAY: Fault = (StoreUnavailable, "is not available")
+_BROKE: Fault = (StoreUnavailable, "broke while answering")
+
+_BY_CODE: dict[str, Fault] = {
+    "Neo.ClientError.Database.DatabaseNotFound": (SchemaMissing, "does not exist"),
+    "Neo.ClientError.General.ForbiddenOnReadOnlyDatabase": _READ_ONLY,
+    "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase": _READ_ONLY,
+    "Neo.ClientError.General.DatabaseUnavailable": _AWAY,
+    "Neo.ClientError.Cluster.NotALeader": _AWAY,
+    "Neo.ClientError.Transaction.Terminated": _BUSY,
+    "Neo.ClientError.Transaction.LockClientStopped": _BUSY,
+    "Neo.ClientError.Security.AuthProviderTimeout": _AWAY,
+    "Neo.DatabaseError.General.IndexCorruptionDetected": _DAMAGED,
+    "Neo.DatabaseError.General.SchemaCorruptionDetected": _DAMAGED,
+    "Neo.DatabaseError.General.StorageDamageDetected": _DAMAGED,
+    "Neo.DatabaseError.Database.UnableToStartDatabase": _DAMAGED,
+    # What a full disk is at first; after that every transaction fails to start.
+    "Neo.DatabaseError.Transaction.TransactionLogError": _FULL,
+    "Neo.DatabaseError.Transaction.TransactionCommitFailed": _FULL,
+    "Neo.DatabaseError.General.UnknownError": _BROKE,
+    "Neo.DatabaseError.Statement.ExecutionFailed": _BROKE,
+}
+
+_BY_PREFIX: tuple[tuple[str, Fault], ...] = (
+    ("Neo.ClientError.Security.", _DENIED),
+    ("Neo.ClientError.Transaction.TransactionTimedOut", _BUSY),
+    ("Neo.TransientError.Transaction.", _BUSY),
+    ("Neo.TransientError.General.MemoryPool", _BUSY),
+    ("Neo.TransientError.General.OutOfMemory", _BUSY),
+    ("Neo.TransientError.General.TransactionMemoryLimit", _BUSY),
+    ("Neo.TransientError.", _AWAY),
+)
+
+_SCHEMA = ("Neo.DatabaseError.Schema.", "Neo.ClientError.Schema.")
+_START_FAILED = "Neo.DatabaseError.Transaction.TransactionStartFailed"
+_BROKEN_DOWN = "needs to be restarted"
+_OUR_BUG = "implicit transaction"
+"""A statement with its own transactions, sent inside one of ours."""
+
+
+def fault_of(code: str, message: str) -> Fault | None:
+    """None for what is no fault of the database's: a bug of ours, or data it cannot take."""
+    if code in _BY_CODE:
+        return _BY_CODE[code]
+    for prefix, fault in _BY_PREFIX:
+        if code.startswith(prefix):
+            return fault
+    if code == _START_FAILED and _OUR_BUG not in message:
+        return _FULL if _BROKEN_DOWN in message else _AWAY
+    # A constraint's own violation belongs to the statement; creating one belongs to the schema.
+    if code.startswith(_SCHEMA) and not code.endswith("ConstraintValidationFailed"):
+        return SchemaMissing, f"cannot take the schema: {message.rstrip('.')}"
+    return None

@@ -1,0 +1,147 @@
+"""Statements that recover stale jobs, retry failed ones and delete ended ones."""
+
+from __future__ import annotations
+
+from embed_pipeline.stores.neo4j.cypher_parts import (
+    BACK_TO_PENDING,
+    BY_OWNER,
+    BY_STATUS,
+    FRESH_START,
+    LOCK,
+    NOW,
+    REAL_NOW,
+    TIER_AFTER_STRIKES,
+)
+
+_IS_STALE = f"job.status = 'processing' AND (job.lock_until IS NULL OR job.lock_until < {NOW})"
+
+# A job that another program left without an end of lease is in no index on it.
+LOOK_FOR_UNENDED = f"""
+MATCH (job:EmbedJob) {BY_STATUS} WHERE job.status = 'processing' AND job.id > $after
+WITH job ORDER BY job.status, job.id LIMIT $sample
+RETURN count(job) AS looked, max(job.id) AS last,
+       collect(CASE WHEN job.lock_until IS NULL THEN job.id END) AS unended
+"""
+
+LOCK_STALE_JOBS = f"""
+CALL () {{
+    UNWIND $unended AS id MATCH (job:EmbedJob {{id: id}}) RETURN job
+  UNION ALL
+    MATCH (job:EmbedJob) WHERE job.status = 'processing' AND job.lock_until < {NOW}
+    RETURN job LIMIT $limit
+}}
+WITH job LIMIT $limit
+WITH job ORDER BY job.id
+{LOCK}
+WITH job WHERE {_IS_STALE}
+WITH collect(properties(job)) AS jobs
+RETURN jobs, {REAL_NOW} AS now
+"""
+
+HAS_EXPIRED = f"""
+RETURN EXISTS {{
+    MATCH (job:EmbedJob) WHERE job.status = 'processing' AND job.lock_until < {NOW}
+}} AS found
+"""
+
+# Without an end of lease they are stale anyway, and in no index on it.
+LOCK_JOBS_OF_OWNER = f"""
+MATCH (job:EmbedJob) {BY_OWNER}
+WHERE job.lock_owner = $owner AND job.lock_until IS NOT NULL AND job.status = 'processing'
+WITH job LIMIT $limit
+WITH job ORDER BY job.id
+{LOCK}
+WITH job WHERE job.status = 'processing' AND job.lock_owner = $owner
+WITH collect(properties(job)) AS jobs
+RETURN jobs, {REAL_NOW} AS now
+"""
+
+_RECOVERED = """
+    job.recoveries = row.recoveries, job.recovered_at = $at,
+    job.strikes = coalesce(job.strikes, 0) + 1
+"""
+
+RECOVER_JOBS = f"""
+UNWIND $rows AS row
+MATCH (job:EmbedJob {{id: row.id}})
+SET {BACK_TO_PENDING}, job.available_at = row.available_at, {_RECOVERED}
+SET {TIER_AFTER_STRIKES}
+"""
+
+COUNT_RECOVERIES = f"""
+UNWIND $rows AS row
+MATCH (job:EmbedJob {{id: row.id}})
+SET {_RECOVERED}
+SET {TIER_AFTER_STRIKES}
+"""
+
+RETRY_FAILED = f"""
+MATCH (job:EmbedJob) {BY_STATUS}
+WHERE job.status = 'failed' AND job.id IS NOT NULL
+  AND ($category IS NULL OR job.error_category = $category)
+WITH job ORDER BY coalesce(job.processed_at, 0), job.id LIMIT $limit
+WITH job ORDER BY job.id
+{LOCK}
+WITH job WHERE job.status = 'failed'
+SET job.status = 'pending', job.available_at = {REAL_NOW}, job.again = null, {FRESH_START}
+RETURN collect(job.id) AS done
+"""
+
+CUTOFF = f"RETURN {NOW} - $age AS cutoff"
+
+# Found by place, and looked at again under the lock: a job revived meanwhile stays.
+ENDED_JOBS = """
+MATCH (job:EmbedJob) WHERE job.status = $status AND job.processed_at < $cutoff
+RETURN elementId(job) AS place
+"""
+
+DELETE_JOB = f"""
+MATCH (job:EmbedJob) WHERE elementId(job) = place
+{LOCK}
+WITH job WHERE job.status = $status AND job.processed_at < $cutoff
+DETACH DELETE job
+"""
+
+OLD_EVENTS = """
+MATCH (event:QueueEvent) WHERE event.at < $cutoff AND event.number IS NOT NULL
+RETURN elementId(event) AS place
+"""
+
+DELETE_EVENT = """
+MATCH (event:QueueEvent) WHERE elementId(event) = place AND event.at < $cutoff
+DETACH DELETE event
+"""
+
+# Its errors are not raised but returned.
+DELETE_BY_APOC = """
+CALL apoc.periodic.iterate(
+    $find, $delete,
+    {batchSize: $page, parallel: false, retries: 3, params: {status: $status, cutoff: $cutoff}}
+)
+YIELD updateStatistics, failedOperations, errorMessages
+RETURN updateStatistics.nodesDeleted AS deleted, failedOperations AS failed,
+       keys(errorMessages) AS errors
+"""
+
+# The same without APOC. It cannot run inside another transaction.
+DELETE_ENDED_JOBS = f"""
+MATCH (job:EmbedJob) WHERE job.status = $status AND job.processed_at < $cutoff
+CALL (job) {{
+    {LOCK}
+    WITH job WHERE job.status = $status AND job.processed_at < $cutoff
+    DETACH DELETE job
+    RETURN true AS gone
+}} IN TRANSACTIONS OF 1000 ROWS ON ERROR CONTINUE REPORT STATUS AS report
+RETURN count(gone) AS deleted, count(report.errorMessage) AS failed,
+       collect(DISTINCT report.errorMessage) AS errors
+"""
+
+DELETE_OLD_EVENTS = """
+MATCH (event:QueueEvent) WHERE event.at < $cutoff AND event.number IS NOT NULL
+CALL (event) {
+    DETACH DELETE event
+    RETURN true AS gone
+} IN TRANSACTIONS OF 1000 ROWS ON ERROR CONTINUE REPORT STATUS AS report
+RETURN count(gone) AS deleted, count(report.errorMessage) AS failed,
+       collect(DISTINCT report.errorMessage) AS errors
+"""

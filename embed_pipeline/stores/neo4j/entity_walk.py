@@ -1,0 +1,131 @@
+"""Discovery: which entities need a vector, found by pages and never by loading the graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from embed_pipeline.model.embedding import (
+    Bookmark,
+    Candidate,
+    Coverage,
+    Discovery,
+    Flaw,
+    ModelRecord,
+    Page,
+    VectorFacts,
+    check_limit,
+    flaw_of,
+)
+from embed_pipeline.model.entity import Entity
+from embed_pipeline.model.job import EntityUid
+from embed_pipeline.stores.neo4j import entity_cypher as cypher
+from embed_pipeline.stores.neo4j import entity_rows
+from embed_pipeline.stores.neo4j.entity_graph import Graph, GraphSession
+from embed_pipeline.stores.neo4j.model_registry import find_model, property_of
+from embed_pipeline.stores.neo4j.session import Row
+
+PAGE = 500
+"""Rows of a page whose size nobody chose: texts can be long, so memory stays small."""
+
+START = EntityUid("")
+"""Every key is a string that is not empty; other nodes cannot be named, so they are not walked."""
+
+
+def without_vector(graph: Graph, limit: int, *, model: str, after: Bookmark | None) -> Discovery:
+    check_limit(limit)
+
+    def look(session: GraphSession) -> tuple[list[Entity], list[Entity]]:
+        vector = property_of(find_model(session, model))
+        marked: list[Entity] = []
+        if after is None or after.marked:
+            start = after.uid if after else START
+            marked = session.entities(
+                cypher.MARKED_WITHOUT_VECTOR, of=vector, after=start, size=limit
+            )
+        if len(marked) == limit:
+            return marked, []
+        start = after.uid if after and not after.marked else START
+        others = session.entities(
+            cypher.UNMARKED_WITHOUT_VECTOR, of=vector, after=start, size=limit - len(marked)
+        )
+        return marked, others
+
+    marked, others = graph.read(look)
+    # What a writer unmarked between the two looks would otherwise be there twice.
+    seen = {entity.uid for entity in marked}
+    last = (marked + others)[-1:]
+    is_last = len(marked) + len(others) < limit
+    return Discovery(
+        entities=(*marked, *(entity for entity in others if entity.uid not in seen)),
+        bookmark=None if is_last else Bookmark(uid=last[0].uid, marked=not others),
+    )
+
+
+def changed(graph: Graph, *, model: str, limit: int, after: EntityUid | None) -> tuple[Entity, ...]:
+    """Marked ones whose vector is up to date are passed over, page after page."""
+    check_limit(limit)
+    found: list[Entity] = []
+    last: EntityUid | None = after or START
+    while last is not None and len(found) < limit:
+        _, page = _read(graph, cypher.MARKED_WITH_FACTS, model=model, after=last, size=PAGE)
+        found.extend(e for e, facts in page if facts and facts.version != e.version)
+        last = page[-1][0].uid if len(page) == PAGE else None
+    return tuple(found[:limit])
+
+
+def walk(
+    graph: Graph, *, model: str, flaws: Collection[Flaw], after: EntityUid | None, size: int
+) -> Page:
+    check_limit(size)
+    judged = _judge(graph, model=model, after=after or START, size=size)
+    candidates = (Candidate(entity=e, flaw=flaw) for e, flaw in judged if flaw and flaw in flaws)
+    return Page(
+        candidates=tuple(candidates),
+        examined=len(judged),
+        next_after=judged[-1][0].uid if len(judged) == size else None,
+    )
+
+
+def coverage(graph: Graph, *, model: str) -> Coverage:
+    """Page by page: no transaction lasts, and none holds the whole graph in memory."""
+    counts: Counter[Flaw | None] = Counter()
+    last: EntityUid | None = START
+    while last is not None:
+        judged = _judge(graph, model=model, after=last, size=PAGE)
+        counts.update(flaw for _, flaw in judged)
+        last = judged[-1][0].uid if len(judged) == PAGE else None
+    return Coverage(
+        entities=counts.total(),
+        embedded=counts[None],
+        missing=counts[Flaw.MISSING],
+        stale=counts[Flaw.STALE],
+        wrong_model=counts[Flaw.WRONG_MODEL],
+        wrong_dimension=counts[Flaw.WRONG_DIMENSION],
+    )
+
+
+def _judge(
+    graph: Graph, *, model: str, after: EntityUid, size: int
+) -> list[tuple[Entity, Flaw | None]]:
+    """The next valid entities and their flaws, by the texts as they are now.
+
+    No stored hash of the text is trusted: another program may have changed the text alone.
+    """
+    record, page = _read(graph, cypher.NEXT_WITH_FACTS, model=model, after=after, size=size)
+    return [(entity, flaw_of(entity, facts, record)) for entity, facts in page]
+
+
+def _read(
+    graph: Graph, statement: str, *, model: str, after: EntityUid, size: int
+) -> tuple[ModelRecord | None, list[tuple[Entity, VectorFacts | None]]]:
+    def look(session: GraphSession) -> tuple[ModelRecord | None, list[Row]]:
+        record = find_model(session, model)
+        return record, session.all(statement, of=property_of(record), after=after, size=size)
+
+    record, rows = graph.read(look)
+    page = [
+        (entity_rows.entity_of(row["entity"], graph.mapping), entity_rows.facts_of(row["facts"]))
+        for row in rows
+    ]
+    return record, page

@@ -1,0 +1,235 @@
+"""The JobStore on Neo4j: a guard, a transaction, and the verb's own module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from embed_pipeline.errors import ErrorCategory
+from embed_pipeline.model.job import (
+    CleanupReport,
+    EmbedJob,
+    Enqueued,
+    EnqueueReport,
+    FailureRecord,
+    JobId,
+    JobRequest,
+    QueueStatus,
+)
+from embed_pipeline.model.lease import FailReport, Lease, Settled
+from embed_pipeline.model.policy import QueuePolicy
+from embed_pipeline.model.recovery import RecoveredJob, Recovery
+from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.stores.neo4j import cypher_jobs as cypher
+from embed_pipeline.stores.neo4j import cypher_queue as queue_cypher
+from embed_pipeline.stores.neo4j import cypher_recovery as recovery_cypher
+from embed_pipeline.stores.neo4j import enqueueing, failing, leasing, recovering, rows, settling
+from embed_pipeline.stores.neo4j.breakers import Neo4jBreakers
+from embed_pipeline.stores.neo4j.cleaning import Cleaner
+from embed_pipeline.stores.neo4j.events import Neo4jCounters, Neo4jEvents
+from embed_pipeline.stores.neo4j.health import Neo4jHealth
+from embed_pipeline.stores.neo4j.queue import QueueDatabase, QueueReading, QueueTransaction
+from embed_pipeline.stores.neo4j.session import Row
+from embed_pipeline.stores.neo4j.switch import Neo4jSwitchBoard
+from embed_pipeline.stores.notation import from_ms
+
+PAGE = 1_000
+"""Jobs per transaction in long work, so that nobody waits long for one of their locks."""
+
+
+class Neo4jJobStore(JobStore):
+    def __init__(self, queue: QueueDatabase, *, policy: QueuePolicy | None = None) -> None:
+        self.queue = queue
+        self._policy = policy or QueuePolicy()
+        self._switch = Neo4jSwitchBoard(queue)
+        self._breakers = Neo4jBreakers(queue)
+        self._health = Neo4jHealth(queue)
+        self._events = Neo4jEvents(queue)
+        self._counters = Neo4jCounters(queue)
+        self._cleaner = Cleaner(queue)
+
+    @property
+    def switch(self) -> Neo4jSwitchBoard:
+        return self._switch
+
+    @property
+    def breakers(self) -> Neo4jBreakers:
+        return self._breakers
+
+    @property
+    def health(self) -> Neo4jHealth:
+        return self._health
+
+    @property
+    def events(self) -> Neo4jEvents:
+        return self._events
+
+    @property
+    def counters(self) -> Neo4jCounters:
+        return self._counters
+
+    def enqueue(self, requests: Sequence[JobRequest]) -> EnqueueReport:
+        outcomes: list[Enqueued] = []
+        ids = enqueueing.new_ids(len(requests))
+        for start in range(0, len(requests), PAGE):
+            page = slice(start, start + PAGE)
+            outcomes += self._admit(requests[page], ids[page])
+        return EnqueueReport(tuple(outcomes))
+
+    def _admit(self, requests: Sequence[JobRequest], ids: Sequence[JobId]) -> list[Enqueued]:
+        def work(transaction: QueueTransaction) -> list[Enqueued]:
+            return enqueueing.admit(
+                transaction, requests, ids=ids, max_attempts=self._policy.max_attempts
+            )
+
+        return self.queue.write(work)
+
+    def lease(self, *, owner: str, model: str, limit: int, token: str) -> Lease:
+        wish = leasing.Wish(
+            owner=owner,
+            model=model,
+            limit=limit,
+            token=token,
+            duration=self._policy.lock_duration,
+        )
+        return self.queue.write(lambda transaction: leasing.lease(transaction, wish))
+
+    def heartbeat(self, lease: Lease, job_ids: Sequence[JobId]) -> Settled:
+        if not job_ids:
+            return Settled()
+        return self.queue.write(lambda transaction: settling.extend(transaction, lease, job_ids))
+
+    def release(self, lease: Lease, job_ids: Sequence[JobId]) -> int:
+        if not job_ids:
+            return 0
+        return self.queue.write(lambda transaction: settling.release(transaction, lease, job_ids))
+
+    def defer(
+        self,
+        lease: Lease,
+        job_ids: Sequence[JobId],
+        *,
+        error: FailureRecord,
+        strike: bool = False,
+        delay: timedelta = timedelta(0),
+    ) -> Settled:
+        if not job_ids:
+            return Settled()
+        return self.queue.write(
+            lambda transaction: settling.defer(
+                transaction, lease, job_ids, error=error, strike=strike, delay=delay
+            )
+        )
+
+    def complete(
+        self, lease: Lease, job_ids: Sequence[JobId], *, reason: str | None = None
+    ) -> Settled:
+        if not job_ids:
+            return Settled()
+        return self.queue.write(
+            lambda transaction: settling.complete(transaction, lease, job_ids, reason=reason)
+        )
+
+    def fail(self, lease: Lease, failures: Mapping[JobId, FailureRecord]) -> FailReport:
+        failing.refuse_critical(failures)
+        if not failures:
+            return FailReport()
+        policy = self._policy.retry
+        return self.queue.write(
+            lambda transaction: failing.fail(transaction, lease, failures, policy=policy)
+        )
+
+    def recover_stale(self, *, limit: int = 10_000) -> Recovery:
+        return self._recover(
+            recovering.lock_stale,
+            limit=limit,
+            reason="lease expired",
+        )
+
+    def recover_owner(self, owner: str) -> Recovery:
+        return self._recover(
+            lambda transaction, page: recovering.lock_owners(transaction, page, owner=owner),
+            limit=None,
+            reason=f"run {owner} ended",
+        )
+
+    def _recover(
+        self,
+        find: Callable[[QueueTransaction, int], list[Row]],
+        *,
+        limit: int | None,
+        reason: str,
+    ) -> Recovery:
+        recovered: list[RecoveredJob] = []
+        while limit is None or len(recovered) < limit:
+            page = PAGE if limit is None else min(PAGE, limit - len(recovered))
+
+            def work(transaction: QueueTransaction, page: int = page) -> list[RecoveredJob]:
+                stale = find(transaction, page)
+                return recovering.recover(
+                    transaction, stale, policy=self._policy.recovery, reason=reason
+                )
+
+            recovered += (found := self.queue.write(work))
+            # Fewer than asked for is the end, or some were extended just now: the next pass looks.
+            if len(found) < page:
+                break
+        return Recovery(tuple(recovered))
+
+    def retry_failed(
+        self, *, category: ErrorCategory | None = None, limit: int = 10_000
+    ) -> tuple[JobId, ...]:
+        def work(transaction: QueueTransaction) -> tuple[JobId, ...]:
+            found = transaction.one(recovery_cypher.RETRY_FAILED, category=category, limit=limit)
+            job_ids = tuple(JobId(job_id) for job_id in found["done"])
+            if job_ids:
+                transaction.record("jobs.retried", job_ids=job_ids)
+            return job_ids
+
+        return self.queue.write(work)
+
+    def cleanup(self, *, older_than: timedelta) -> CleanupReport:
+        return self._cleaner.cleanup(older_than=older_than)
+
+    def get(self, job_id: JobId) -> EmbedJob | None:
+        found = self.queue.read(lambda look: look.all(cypher.GET_JOB, id=job_id))
+        return rows.job_of(found[0]["job"]) if found else None
+
+    def failed_jobs(
+        self, *, category: ErrorCategory | None = None, limit: int = 100
+    ) -> tuple[EmbedJob, ...]:
+        found = self.queue.read(
+            lambda look: look.all(cypher.FAILED_JOBS, category=category, limit=limit)
+        )
+        return tuple(rows.job_of(row["job"]) for row in found)
+
+    def now(self) -> datetime:
+        return from_ms(self.queue.read(lambda look: look.one(queue_cypher.NOW)["now"]))
+
+    def next_due(self, *, model: str) -> datetime | None:
+        due = self.queue.read(lambda look: look.one(cypher.NEXT_DUE, model=model))["due"]
+        return None if due is None else from_ms(due)
+
+    def has_stale(self) -> bool:
+        return self.queue.read(recovering.has_stale)
+
+    def live_owners(self) -> frozenset[str]:
+        return self.queue.read(_live_owners)
+
+    def get_queue_status(self) -> QueueStatus:
+        found = self.queue.read(lambda look: look.all(cypher.COUNT_BY_STATUS))
+        return QueueStatus(**{row["status"]: row["jobs"] for row in found})
+
+    def close(self) -> None:
+        self.queue.close()
+
+
+def _live_owners(look: QueueReading) -> frozenset[str]:
+    """From owner to owner along the index, instead of reading all their jobs."""
+    owners: set[str] = set()
+    after = ""
+    while found := look.all(cypher.NEXT_OWNER, after=after):
+        after = found[0]["owner"]
+        if found[0]["alive"]:
+            owners.add(after)
+    return frozenset(owners)

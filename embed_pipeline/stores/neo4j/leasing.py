@@ -1,0 +1,127 @@
+"""Leasing on Neo4j: one at a time looks, decides what the head of the queue allows, and takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from embed_pipeline.model.breaker import GRAPH, Breaker, probe_claimed
+from embed_pipeline.model.job import EmbedJob, provider_of
+from embed_pipeline.model.lease import Lease, Refusal, RefusalReason
+from embed_pipeline.model.switch import Switch, SwitchState
+from embed_pipeline.model.travel import Tier, company
+from embed_pipeline.stores.neo4j import cypher_jobs as cypher
+from embed_pipeline.stores.neo4j import rows
+from embed_pipeline.stores.neo4j.queue import QueueTransaction
+from embed_pipeline.stores.neo4j.session import Row
+from embed_pipeline.stores.neo4j.shared_state import (
+    SWITCH,
+    Documents,
+    breaker_name,
+    lock_breaker,
+    save_breaker,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a caller of `lease` asks for."""
+
+    owner: str
+    model: str
+    limit: int
+    token: str
+    duration: timedelta
+
+
+def lease(transaction: QueueTransaction, wish: Wish) -> Lease:
+    provider = provider_of(wish.model)
+    seen = transaction.locked(
+        cypher.LOOK_FOR_LEASE,
+        names=[SWITCH, breaker_name(provider), breaker_name(GRAPH)],
+        owner=wish.owner,
+        token=wish.token,
+        model=wish.model,
+    )
+    documents = Documents(seen["states"])
+    breaker = documents.breaker(provider)
+    granted = Lease(
+        owner=wish.owner,
+        token=wish.token,
+        duration=wish.duration,
+        breaker_seen=breaker.generation,
+    )
+    if seen["held"]:
+        # An earlier call with this token, whose answer got lost.
+        return replace(granted, jobs=_in_lease_order(seen["held"]), probe=breaker.is_open)
+    switch, graph = documents.switch(), documents.breaker(GRAPH)
+    if refusal := _refusal(transaction, switch, graph, breaker):
+        return replace(granted, refusal=refusal)
+    if not seen["heads"] or wish.limit <= 0:
+        return granted
+    return _lease_from(transaction, wish, granted, breaker, seen["heads"])
+
+
+def _refusal(
+    transaction: QueueTransaction, switch: Switch, graph: Breaker, provider: Breaker
+) -> Refusal | None:
+    if not switch.is_running:
+        halted = switch.state is SwitchState.HALTED
+        reason = RefusalReason.HALTED if halted else RefusalReason.PAUSED
+        return Refusal(reason=reason, detail=switch.reason or "")
+    if graph.is_open:
+        return _behind(graph)
+    return _behind(provider) if provider.blocks(transaction.now) else None
+
+
+def _behind(breaker: Breaker) -> Refusal:
+    detail = f"{breaker.name}: {breaker.reason}"
+    return Refusal(reason=RefusalReason.BREAKER_OPEN, detail=detail, until=breaker.until)
+
+
+def _lease_from(
+    transaction: QueueTransaction,
+    wish: Wish,
+    granted: Lease,
+    breaker: Breaker,
+    heads: list[Row],
+) -> Lease:
+    if breaker.is_open:
+        # Until here it was read without its lock: somebody may have tripped or closed it since.
+        breaker = lock_breaker(transaction, breaker.name)
+        granted = replace(granted, breaker_seen=breaker.generation)
+        if breaker.blocks(transaction.now):
+            return replace(granted, refusal=_behind(breaker))
+        if claimed := probe_claimed(breaker, now=transaction.now):
+            save_breaker(transaction, claimed)
+            granted = replace(granted, probe=True, breaker_seen=claimed.generation)
+            wish = replace(wish, limit=1)
+    jobs = _take(transaction, wish, heads)
+    if jobs:
+        transaction.record("jobs.leased", owner=wish.owner, job_ids=[job.id for job in jobs])
+        transaction.count(jobs_leased=len(jobs))
+    return replace(granted, jobs=jobs)
+
+
+def _take(transaction: QueueTransaction, wish: Wish, heads: list[Row]) -> tuple[EmbedJob, ...]:
+    """The head job's tier decides what the lease takes, so that nothing starves."""
+    in_order = sorted(heads, key=lambda head: (head["rank"], head["due"], head["tier"]))
+    tier = Tier(in_order[0]["tier"])
+    taken = transaction.one(
+        cypher.LEASE_JOBS,
+        owner=wish.owner,
+        token=wish.token,
+        duration=rows.in_ms(wish.duration),
+        model=wish.model,
+        tier=int(tier),
+        ranks=[head["rank"] for head in in_order if head["tier"] == tier],
+        room=company(tier, wish.limit),
+    )
+    return _in_lease_order(taken["jobs"])
+
+
+def _in_lease_order(found: Iterable[Row]) -> tuple[EmbedJob, ...]:
+    jobs = [rows.job_of(node) for node in found]
+    jobs.sort(key=lambda job: (-job.priority, job.available_at, job.id))
+    return tuple(jobs)

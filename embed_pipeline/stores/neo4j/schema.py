@@ -1,0 +1,153 @@
+"""Set-up of the two databases: idempotent, versioned, and nothing but ours.
+
+`prepare_*` is `embed-pipeline init`; `check_*` is asked at start. Data is never changed, but for
+jobs that another program wrote: they get what our indexes need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+from embed_pipeline.errors import ConfigurationError, SchemaMissing
+from embed_pipeline.model.entity import EntityMapping
+from embed_pipeline.model.job import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY
+from embed_pipeline.stores.neo4j import schema_cypher as cypher
+from embed_pipeline.stores.neo4j.mapping import check_mapping, quoted
+from embed_pipeline.stores.neo4j.schema_cypher import QUEUE_RULES, Rule, graph_rules
+from embed_pipeline.stores.neo4j.session import Neo4jDatabase, Row, Tx
+
+VERSION = 1
+
+LOCKS = ("lease",)
+"""Nodes that a transaction locks to be alone with its decision."""
+
+BUILD_PATIENCE = timedelta(minutes=10)
+"""For an index over a graph that is already large."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What is in a database."""
+
+    versions: Row
+    unique: frozenset[tuple[str, frozenset[str]]]
+    ordered: frozenset[tuple[str, tuple[str, ...]]]
+
+    def has(self, rule: Rule) -> bool:
+        if rule.unique:
+            return (rule.label, frozenset(rule.properties)) in self.unique
+        return (rule.label, rule.properties) in self.ordered
+
+
+def prepare_queue(database: Neo4jDatabase, *, max_attempts: int = 3) -> int:
+    """Make what is missing; return how many jobs of another program were adopted."""
+    _prepare(database, "queue", QUEUE_RULES)
+    adopted = database.autocommit(
+        cypher.ADOPT_JOBS,
+        priority=DEFAULT_PRIORITY,
+        lowest=LOWEST_PRIORITY,
+        highest=HIGHEST_PRIORITY,
+        max_attempts=max_attempts,
+    )
+
+    def finish(tx: Tx) -> None:
+        tx.all(cypher.MAKE_LOCKS, names=list(LOCKS))
+        tx.all(cypher.SAVE_QUEUE_VERSION, version=VERSION)
+
+    database.write(finish)
+    return int(adopted[0]["adopted"])
+
+
+def check_queue(database: Neo4jDatabase) -> None:
+    _check(database, "queue", QUEUE_RULES)
+
+
+def prepare_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
+    """Make what is missing; entities stay as they are."""
+    check_mapping(mapping)
+    _prepare(database, "graph", graph_rules(mapping))
+    database.write(lambda tx: tx.all(cypher.SAVE_GRAPH_VERSION, version=VERSION))
+
+
+def check_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
+    _check(database, "graph", graph_rules(mapping))
+
+
+def _prepare(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
+    """A look first: even a command that changes nothing waits for every open transaction."""
+    found = _usable(database, role)
+    missing = [rule for rule in rules if not found.has(rule)]
+    for rule in missing:
+        try:
+            database.write(partial(_make, rule))
+        except SchemaMissing:
+            if not _look(database).has(rule):  # else another process was quicker
+                raise
+    if missing:
+        database.autocommit(cypher.AWAIT_INDEXES, seconds=int(BUILD_PATIENCE.total_seconds()))
+        # One whose name somebody else uses is silently not made.
+        made = _look(database)
+        for rule in rules:
+            if not made.has(rule):
+                raise SchemaMissing(
+                    f"The {rule} cannot be made in {_place(database)}: something else there is "
+                    f"named {rule.name}, or it failed."
+                )
+
+
+def _check(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
+    found = _usable(database, role)
+    missing = [str(rule) for rule in rules if not found.has(rule)]
+    if missing or found.versions[role] != VERSION:
+        lacking = f" It lacks {len(missing)} rules, among them the {missing[0]}." if missing else ""
+        raise SchemaMissing(
+            f"The {role}'s schema is not (all) there in {_place(database)}: "
+            f"run `embed-pipeline init`.{lacking}"
+        )
+
+
+def _usable(database: Neo4jDatabase, role: str) -> Found:
+    """What is there, if it may be the `role`'s.
+
+    Queue and graph never share a database; here as well, because the settings cannot see every
+    way in which two addresses are one server.
+    """
+    found = _look(database)
+    other = {"queue": "graph", "graph": "queue"}[role]
+    if found.versions[other] is not None:
+        raise ConfigurationError(
+            [f"The {role} needs a database of its own: {_place(database)} is the {other}'s."]
+        )
+    version = found.versions[role]
+    if version is not None and version > VERSION:
+        raise SchemaMissing(
+            f"The {role}'s schema in {_place(database)} has version {version}, this program knows "
+            f"{VERSION}: use the program that made it."
+        )
+    return found
+
+
+def _look(database: Neo4jDatabase) -> Found:
+    def look(tx: Tx) -> Found:
+        constraints, indexes = tx.all(cypher.FIND_CONSTRAINTS), tx.all(cypher.FIND_INDEXES)
+        return Found(
+            versions=tx.one(cypher.READ_VERSIONS),
+            unique=frozenset((row["label"], frozenset(row["properties"])) for row in constraints),
+            ordered=frozenset((row["label"], tuple(row["properties"])) for row in indexes),
+        )
+
+    return database.read(look)
+
+
+def _make(rule: Rule, tx: Tx) -> None:
+    statement = cypher.CREATE_CONSTRAINT if rule.unique else cypher.CREATE_INDEX
+    properties = ", ".join("n." + quoted(name) for name in rule.properties)
+    filled = statement.format(label=quoted(rule.label), properties=properties)
+    tx.all(filled, name=rule.name)
+
+
+def _place(database: Neo4jDatabase) -> str:
+    return f"the database {database.database} at {database.uri}"

@@ -1,0 +1,137 @@
+"""Constraints and indexes of both databases, and the statements that make and find them.
+
+Names in braces are put in by `schema`: labels and properties, quoted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from embed_pipeline.model.entity import EntityMapping
+from embed_pipeline.stores.neo4j.mapping import MARKER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A constraint (`unique`) or an index; recognised by what it is on, whatever its name."""
+
+    name: str
+    label: str
+    properties: tuple[str, ...]
+    unique: bool = False
+
+    def __str__(self) -> str:
+        kind = "uniqueness constraint" if self.unique else "index"
+        return f"{kind} on {self.label}({', '.join(self.properties)})"
+
+
+def _unique(name: str, label: str, *properties: str) -> Rule:
+    return Rule(name=name, label=label, properties=properties, unique=True)
+
+
+def _index(name: str, label: str, *properties: str) -> Rule:
+    return Rule(name=name, label=label, properties=properties)
+
+
+# An index takes part only if the statement says something of each of its properties, and gives
+# its order only to an ORDER BY that names them from the first on.
+QUEUE_RULES = (
+    _unique("embedjob_id", "EmbedJob", "id"),
+    _unique("embedjob_key", "EmbedJob", "entity_uid", "model", "version"),
+    # Equality down to the due time, so that a lease seeks and never walks deferred jobs.
+    _index("embedjob_ready", "EmbedJob", "status", "model", "rank", "tier", "available_at"),
+    _index("embedjob_expiry", "EmbedJob", "status", "lock_until"),
+    _index("embedjob_ended", "EmbedJob", "status", "processed_at"),
+    # Jobs that another program left without an end of lease are in no index on it.
+    _index("embedjob_status", "EmbedJob", "status", "id"),
+    # Null for everything but leased jobs, so these two stay small.
+    _index("embedjob_token", "EmbedJob", "lease_token"),
+    _index("embedjob_owner", "EmbedJob", "lock_owner", "lock_until"),
+    _index("queueevent_at", "QueueEvent", "at", "number"),
+    _unique("queuelock_name", "QueueLock", "name"),
+    _unique("queuestate_name", "QueueState", "name"),
+    _unique("queuecounter_name", "QueueCounter", "name"),
+    _unique("budget_provider", "Budget", "provider"),
+)
+
+
+def graph_rules(mapping: EntityMapping) -> tuple[Rule, ...]:
+    """Vector indexes are not among them: they come with their models.
+
+    The mapping is part of a rule's name, so that one graph may be mapped anew.
+    """
+    label, key, name = mapping.label, mapping.key, mapping.name
+    return (
+        _unique(f"embedding_{label}_{key}", label, key),
+        _index(f"embedding_{label}_{name}", label, name),
+        _index(f"embedding_marked_{key}", MARKER, key),
+        _unique("embedding_model", "EmbeddingModel", "model"),
+        _unique("embedding_cursor_name", "EmbeddingCursor", "name"),
+        _unique("embedding_graph_name", "EmbeddingGraph", "name"),
+    )
+
+
+CREATE_CONSTRAINT = """
+CREATE CONSTRAINT $name IF NOT EXISTS FOR (n:{label}) REQUIRE ({properties}) IS UNIQUE
+"""
+
+CREATE_INDEX = """
+CREATE INDEX $name IF NOT EXISTS FOR (n:{label}) ON ({properties})
+"""
+
+FIND_CONSTRAINTS = """
+SHOW CONSTRAINTS YIELD type, labelsOrTypes, properties
+WHERE type IN ['UNIQUENESS', 'NODE_PROPERTY_UNIQUENESS', 'NODE_KEY']
+RETURN labelsOrTypes[0] AS label, properties
+"""
+
+FIND_INDEXES = """
+SHOW INDEXES YIELD type, state, entityType, labelsOrTypes, properties
+WHERE type = 'RANGE' AND state <> 'FAILED' AND entityType = 'NODE'
+RETURN labelsOrTypes[0] AS label, properties
+"""
+
+AWAIT_INDEXES = "CALL db.awaitIndexes($seconds)"
+
+# -- versions: each database knows what it is -------------------------------------------------
+
+READ_VERSIONS = """
+OPTIONAL MATCH (queue:QueueSchema {name: 'queue'})
+OPTIONAL MATCH (graph:EmbeddingGraph {name: 'graph'})
+RETURN queue.version AS queue, graph.schema_version AS graph
+"""
+
+SAVE_QUEUE_VERSION = """
+MERGE (queue:QueueSchema {name: 'queue'}) SET queue.version = $version
+"""
+
+SAVE_GRAPH_VERSION = """
+MERGE (graph:EmbeddingGraph {name: 'graph'}) SET graph.schema_version = $version
+"""
+
+# -- the queue's own nodes --------------------------------------------------------------------
+
+MAKE_LOCKS = "UNWIND $names AS name MERGE (:QueueLock {name: name})"
+
+# Jobs that another program wrote lack what our indexes are made of, and would never be found.
+ADOPT_JOBS = """
+MATCH (job:EmbedJob)
+WHERE job.rank IS NULL OR job.tier IS NULL OR job.available_at IS NULL OR job.attempts IS NULL
+   OR job.priority IS NULL OR job.max_attempts IS NULL OR job.created_at IS NULL
+CALL (job) {
+    SET job._lock = true REMOVE job._lock
+    WITH job, coalesce(toInteger(job.priority), $priority) AS priority
+    WITH job, priority,
+         CASE WHEN priority < $lowest THEN $lowest
+              WHEN priority > $highest THEN $highest ELSE priority END AS within
+    SET job.priority = priority,
+        job.rank = coalesce(job.rank, -within),
+        job.tier = coalesce(job.tier, 0),
+        job.created_at = coalesce(job.created_at, $now, timestamp()),
+        job.attempts = coalesce(job.attempts, 0),
+        job.max_attempts = coalesce(job.max_attempts, $max_attempts)
+    SET job.available_at = coalesce(job.available_at, job.created_at)
+    RETURN job.id AS id
+} IN TRANSACTIONS OF 1000 ROWS
+RETURN count(id) AS adopted
+"""

@@ -1,0 +1,125 @@
+"""Stored vectors: what they were made from, which can be used again, and how they land."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
+
+from embed_pipeline.model.embedding import (
+    Vector,
+    VectorFacts,
+    VectorWrite,
+    WriteReport,
+    check_writes,
+)
+from embed_pipeline.model.entity import Entity
+from embed_pipeline.model.job import EntityUid
+from embed_pipeline.stores.neo4j import entity_rows, model_registry
+from embed_pipeline.stores.neo4j import vector_cypher as cypher
+from embed_pipeline.stores.neo4j.entity_graph import Graph, GraphSession, in_batches
+from embed_pipeline.stores.neo4j.session import Row
+
+BATCH = 250
+"""Vectors of one transaction: larger ones hold locks and memory for longer and gain nothing."""
+
+Facts = dict[str, VectorFacts | None]
+
+
+def versions(graph: Graph, uids: Sequence[EntityUid], *, model: str) -> Mapping[EntityUid, str]:
+    if not uids:
+        return {}
+    asked = sorted(set(uids))
+    rows = graph.read(partial(_usable, statement=cypher.EMBEDDED_VERSIONS, model=model, uids=asked))
+    return {EntityUid(row["uid"]): row["version"] for row in rows}
+
+
+def of_versions(graph: Graph, wanted: Collection[str], *, model: str) -> Mapping[str, Vector]:
+    found: dict[str, Vector] = {}
+    for part in in_batches(sorted(set(wanted)), BATCH):
+        rows = graph.read(
+            partial(_usable, statement=cypher.VECTORS_OF_VERSIONS, model=model, versions=part)
+        )
+        found.update((row["version"], entity_rows.vector_of(row["vector"])) for row in rows)
+    return found
+
+
+def write(graph: Graph, writes: Sequence[VectorWrite], *, model: str) -> WriteReport:
+    if not writes:
+        return WriteReport()
+    record = model_registry.taking_vectors(graph.read(model_registry.read_models), model)
+    check_writes(writes, record)
+    packed = graph.database.speaks_vectors
+    current: dict[EntityUid, Entity] = {}
+    # Sorted, so that two callers lock what they share in the same order.
+    for part in in_batches(sorted(writes, key=lambda write: write.uid), BATCH):
+        current.update(graph.write(partial(_land, writes=part, model=model, packed=packed)))
+    return WriteReport(
+        written=_uids(w for w in writes if w.uid in current and current[w.uid].texts == w.texts),
+        superseded=_uids(w for w in writes if w.uid in current and current[w.uid].texts != w.texts),
+        gone=_uids(w for w in writes if w.uid not in current),
+    )
+
+
+def _land(
+    session: GraphSession, *, writes: Sequence[VectorWrite], model: str, packed: bool
+) -> dict[EntityUid, Entity]:
+    """The valid entities under our lock; those that still have the embedded texts got theirs."""
+    models = model_registry.read_models(session)
+    record = model_registry.taking_vectors(models, model)
+    others = {*model_registry.properties_taking(models)} - {record.vector_property}
+    locked = _lock(session, writes, sorted(others))
+    rows = []
+    for write in writes:
+        if write.uid not in locked or locked[write.uid][0].texts != write.texts:
+            continue
+        entity, facts = locked[write.uid]
+        facts[record.vector_property] = VectorFacts(
+            model=record.model, version=write.version, dimensions=record.dimensions
+        )
+        is_settled = model_registry.is_settled(entity, facts, models)
+        rows.append(entity_rows.written_row(write, is_settled=is_settled, packed=packed))
+    if rows:
+        session.all(
+            cypher.WRITE_VECTORS,
+            of=record.vector_property,
+            rows=rows,
+            vector_property=record.vector_property,
+            model=record.model,
+        )
+    return {uid: entity for uid, (entity, _) in locked.items()}
+
+
+def _lock(
+    session: GraphSession, writes: Sequence[VectorWrite], properties: Sequence[str]
+) -> dict[EntityUid, tuple[Entity, Facts]]:
+    """The valid ones; nobody can change them until this transaction ends."""
+    rows = session.all(
+        cypher.LOCK_ENTITIES,
+        uids=_uids(writes),
+        vectors=model_registry.names_of(properties),
+    )
+    locked: dict[EntityUid, tuple[Entity, Facts]] = {}
+    for row in rows:
+        entity = entity_rows.entity_of(row["entity"], session.mapping)
+        if entity.is_valid:
+            facts = map(entity_rows.facts_of, row["facts"])
+            locked[entity.uid] = entity, dict(zip(properties, facts, strict=True))
+    return locked
+
+
+def _uids(writes: Iterable[VectorWrite]) -> tuple[EntityUid, ...]:
+    return tuple(dict.fromkeys(write.uid for write in writes))
+
+
+def _usable(session: GraphSession, *, statement: str, model: str, **asked: object) -> list[Row]:
+    """Rows of vectors that are this model's and have its dimensions; none for an unknown one."""
+    record = model_registry.find_model(session, model)
+    if record is None:
+        return []
+    return session.all(
+        statement,
+        of=record.vector_property,
+        model=record.model,
+        dimensions=record.dimensions,
+        **asked,
+    )

@@ -1,0 +1,117 @@
+"""Fixtures for tests that need real Neo4j servers.
+
+    def test_…(neo4j_queue: BedServer, neo4j_graph: BedServer) -> None
+
+- One pair of servers per test session, also under xdist: the first worker that needs them starts
+  them, the others join, and they end with the last worker (`supervisor`).
+- Community has one database per server, so workers cannot have one each. A module takes its
+  servers for itself, by a file lock, for as long as its tests run: all that it needs at once and
+  in one order, so that no two modules wait for each other. Best with `--dist loadfile`, which
+  keeps a module on one worker; with the default its tests wait for each other on several.
+- A module finds its servers empty, without any schema. Between tests it wipes them itself.
+- EMBED_TEST_QUEUE_URI, …_USER, …_PASSWORD, …_DATABASE (and EMBED_TEST_GRAPH_…) name a server to
+  use instead. It has to be empty at the start and is emptied again and again.
+- EMBED_TEST_NEO4J_PAIR=swapped exchanges the versions: the queue without APOC, the graph on 5.26.
+- Where no server can be had the tests are skipped with the reason; EMBED_TEST_REQUIRE_NEO4J=1
+  makes that a failure.
+
+Import the fixtures into the conftest of a folder that needs them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from embed_pipeline_tests.neo4j_bed.client import BedServer, take_hold
+from embed_pipeline_tests.neo4j_bed.named import named_address, refuse_unless_empty
+from embed_pipeline_tests.neo4j_bed.probe import connect
+from embed_pipeline_tests.neo4j_bed.releases import PAIR, SWAPPED_PAIR, BedUnavailable
+from embed_pipeline_tests.neo4j_bed.server import Address
+
+__all__ = ["neo4j_graph", "neo4j_queue", "neo4j_servers", "neo4j_turn"]
+
+FIXTURES = {"neo4j_queue": "queue", "neo4j_graph": "graph"}
+
+NOT_ASKED = "ask for a server by an argument: getfixturevalue comes too late to take turns"
+
+
+@pytest.fixture(scope="session")
+def neo4j_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, BedServer]]:
+    """Both servers by name. Use `neo4j_queue` and `neo4j_graph`, which take turns."""
+    with ExitStack() as stack:
+        try:
+            servers = _servers(_shared_folder(tmp_path_factory), stack)
+        except BedUnavailable as error:
+            if os.environ.get("EMBED_TEST_REQUIRE_NEO4J") == "1":
+                pytest.fail(f"No Neo4j server: {error}", pytrace=False)
+            pytest.skip(f"No Neo4j server: {error}")
+        yield servers
+
+
+@pytest.fixture(scope="module")
+def neo4j_turn(
+    request: pytest.FixtureRequest,
+    neo4j_servers: Mapping[str, BedServer],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Collection[str]]:
+    """All servers that this module's tests ask for are its own until its last test."""
+    needed = _needed(request.node, request.session.items)
+    with ExitStack() as stack:
+        for name in needed:
+            path = _shared_folder(tmp_path_factory) / f"neo4j_{name}.turn"
+            fcntl.flock(stack.enter_context(path.open("a")), fcntl.LOCK_EX)
+        for name in needed:
+            neo4j_servers[name].wipe_schema()
+        yield needed
+
+
+@pytest.fixture(scope="module")
+def neo4j_queue(neo4j_servers: Mapping[str, BedServer], neo4j_turn: Collection[str]) -> BedServer:
+    assert "queue" in neo4j_turn, NOT_ASKED
+    return neo4j_servers["queue"]
+
+
+@pytest.fixture(scope="module")
+def neo4j_graph(neo4j_servers: Mapping[str, BedServer], neo4j_turn: Collection[str]) -> BedServer:
+    assert "graph" in neo4j_turn, NOT_ASKED
+    return neo4j_servers["graph"]
+
+
+def _needed(module: pytest.Module, items: Iterable[pytest.Item]) -> list[str]:
+    """The servers that the module's tests ask for, sorted: everybody takes them in one order."""
+    mine = (item for item in items if item.getparent(pytest.Module) is module)
+    asked = {name for item in mine for name in getattr(item, "fixturenames", ())}
+    return sorted(server for fixture, server in FIXTURES.items() if fixture in asked)
+
+
+def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The session's folder; under xdist every worker has its own inside it."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+def _servers(shared: Path, stack: ExitStack) -> Mapping[str, BedServer]:
+    swapped = os.environ.get("EMBED_TEST_NEO4J_PAIR") == "swapped"
+    specs = SWAPPED_PAIR if swapped else PAIR
+    named = {spec.name: address for spec in specs if (address := named_address(spec))}
+    servers = {}
+    for name, address in named.items():
+        driver = stack.enter_context(connect(address))
+        servers[name] = BedServer(address=address, driver=driver, name=name)
+        refuse_unless_empty(servers[name], note=shared / f"neo4j_{name}.seen")
+        stack.callback(servers[name].wipe_schema)
+    own = [spec for spec in specs if spec.name not in named]
+    if own:
+        hold = take_hold(own, meeting_point=shared / "neo4j_bed")
+        stack.callback(hold.close)
+        for name, values in hold.ask(command="addresses").items():
+            address = Address(**values)
+            driver = stack.enter_context(connect(address))
+            servers[name] = BedServer(address=address, driver=driver, name=name, hold=hold)
+    return servers

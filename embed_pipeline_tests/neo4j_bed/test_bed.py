@@ -1,0 +1,112 @@
+"""The bed keeps its word: it says when it is missing, spares others' data, and ends with us."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from embed_pipeline_tests.neo4j_bed.client import BedServer
+from embed_pipeline_tests.neo4j_bed.named import refuse_unless_empty
+from embed_pipeline_tests.neo4j_bed.releases import BedUnavailable
+from embed_pipeline_tests.neo4j_bed.server import free_port
+
+NEEDY = """
+from embed_pipeline_tests.neo4j_bed.fixtures import neo4j_queue, neo4j_servers, neo4j_turn
+
+def test_needs_a_server(neo4j_queue):
+    pass
+"""
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from embed_pipeline_tests.neo4j_bed import QUEUE
+from embed_pipeline_tests.neo4j_bed.client import take_hold
+
+hold = take_hold([QUEUE], meeting_point=Path(sys.argv[1]))
+print(hold.ask(command="addresses")["queue"]["uri"], flush=True)
+time.sleep(600)
+"""
+
+
+def run_needy(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    (folder / "test_needy.py").write_text(NEEDY)
+    for role in ("QUEUE", "GRAPH"):
+        environment[f"EMBED_TEST_{role}_URI"] = f"bolt://127.0.0.1:{free_port()}"
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-ra", "-p", "no:cacheprovider", "test_needy.py"],
+        cwd=folder,
+        env={**_inherited(), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _inherited() -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("EMBED_TEST_", "PYTEST_"))}
+    return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def listens(uri: str) -> bool:
+    parts = urlsplit(uri)
+    try:
+        socket.create_connection((parts.hostname, parts.port or 0), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_without_a_server_a_test_is_skipped_and_the_summary_says_why(tmp_path: Path) -> None:
+    outcome = run_needy(tmp_path)
+
+    assert outcome.returncode == 0
+    assert "1 skipped" in outcome.stdout
+    assert "No Neo4j server: bolt://127.0.0.1" in outcome.stdout
+
+
+def test_where_a_server_is_required_its_absence_is_a_failure(tmp_path: Path) -> None:
+    outcome = run_needy(tmp_path, EMBED_TEST_REQUIRE_NEO4J="1")
+
+    assert outcome.returncode == 1
+    assert "No Neo4j server" in outcome.stdout
+
+
+def test_a_named_server_with_data_is_refused(neo4j_queue: BedServer, tmp_path: Path) -> None:
+    refuse_unless_empty(neo4j_queue, note=tmp_path / "empty.seen")
+    neo4j_queue.run("CREATE (:Precious)")
+
+    with pytest.raises(BedUnavailable, match="1 nodes"):
+        refuse_unless_empty(neo4j_queue, note=tmp_path / "full.seen")
+    refuse_unless_empty(neo4j_queue, note=tmp_path / "empty.seen")  # by then it is our own data
+
+
+@pytest.mark.slow
+def test_servers_end_when_the_last_process_that_uses_them_is_killed(tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path / "meeting")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=_inherited(),
+    )
+    assert holder.stdout is not None
+    with holder.stdout:
+        uri = holder.stdout.readline().strip()
+    folder = Path((tmp_path / "meeting").read_text())
+    assert listens(uri)
+
+    holder.kill()
+    holder.wait()
+
+    deadline = time.monotonic() + 30
+    while (listens(uri) or folder.exists()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not listens(uri)
+    assert not folder.exists()

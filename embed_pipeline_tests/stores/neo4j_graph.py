@@ -1,0 +1,97 @@
+"""The Neo4j side of the entity-store contracts."""
+
+from __future__ import annotations
+
+from embed_pipeline.model.embedding import ModelRecord, ModelState, Vector
+from embed_pipeline.model.entity import EntityMapping, TextValue
+from embed_pipeline.model.job import EntityUid
+from embed_pipeline.ports.clock import Clock
+from embed_pipeline.stores.neo4j import schema
+from embed_pipeline.stores.neo4j.entity_store import Neo4jEntityStore
+from embed_pipeline.stores.neo4j.session import Neo4jDatabase
+from embed_pipeline_tests.clocks import FakeClock
+from embed_pipeline_tests.neo4j_bed.client import BedServer
+
+ENTITY = "MATCH (e:Entity {uid: $uid}) "
+
+
+class Neo4jGraphBackend:
+    """Another program speaks Cypher past our store."""
+
+    def __init__(self, server: BedServer, clock: FakeClock) -> None:
+        self.server = server
+        self.clock = clock
+        self._stores: list[Neo4jEntityStore] = []
+
+    def open_store(self, *, mapping: EntityMapping | None = None) -> Neo4jEntityStore:
+        database = database_of(self.server, clock=self.clock)
+        store = Neo4jEntityStore(database, mapping=mapping or EntityMapping())
+        self._stores.append(store)
+        return store
+
+    def insert(self, uid: EntityUid, *, name: str, observations: TextValue) -> None:
+        self.server.run(
+            "CREATE (:Entity {uid: $uid, name: $name, observations: $observations})",
+            uid=uid,
+            name=name,
+            observations=observations,
+        )
+
+    def set_text(self, uid: EntityUid, name: str, value: TextValue) -> None:
+        self.server.run(ENTITY + "SET e += $properties", uid=uid, properties={name: value})
+
+    def remove(self, uid: EntityUid) -> None:
+        self.server.run(ENTITY + "DETACH DELETE e", uid=uid)
+
+    def drop_vector(self, uid: EntityUid) -> None:
+        self.server.run(ENTITY + "REMOVE e.embedding", uid=uid)
+
+    def relabel_vector(self, uid: EntityUid, model: str) -> None:
+        self.server.run(ENTITY + "SET e.embedding_model = $model", uid=uid, model=model)
+
+    def replace_vector(self, uid: EntityUid, vector: Vector) -> None:
+        self.server.run(ENTITY + "SET e.embedding = $numbers", uid=uid, numbers=vector.tolist())
+
+    def add_model(self, record: ModelRecord) -> None:
+        self.server.run(
+            "CREATE (m:EmbeddingModel {model: $model, dimensions: $dimensions, state: $state,"
+            " vector_property: $property, index_name: $index, registered_at: 9})",
+            model=record.model,
+            dimensions=record.dimensions,
+            state=record.state.value,
+            property=record.vector_property,
+            index=record.index_name,
+        )
+
+    def set_state(self, model: str, state: ModelState) -> None:
+        self.server.run(
+            "MATCH (m:EmbeddingModel {model: $model}) SET m.state = $state",
+            model=model,
+            state=state.value,
+        )
+
+    def is_marked(self, uid: EntityUid) -> bool:
+        (row,) = self.server.run(ENTITY + "RETURN e:NeedsEmbedding AS marked", uid=uid)
+        return bool(row["marked"])
+
+    def close(self) -> None:
+        for store in self._stores:
+            store.close()
+
+
+def database_of(server: BedServer, *, clock: Clock | None = None) -> Neo4jDatabase:
+    return Neo4jDatabase(
+        server.uri,
+        user=server.user,
+        password=server.password,
+        database=server.database,
+        clock=clock,
+    )
+
+
+def empty(server: BedServer, mapping: EntityMapping | None = None) -> None:
+    """Indexes stay, also those of vectors: every one that comes or goes makes all plans anew."""
+    server.run("MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 5000 ROWS")
+    database = database_of(server)
+    schema.prepare_graph(database, mapping or EntityMapping())
+    database.close()

@@ -1,0 +1,119 @@
+"""The Neo4j side of the queue contracts: one server, emptied before each test.
+
+A module prepares the schema once, by `prepared`, and keeps the few nodes that belong to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from embed_pipeline.model.job import JobId
+from embed_pipeline.model.policy import QueuePolicy
+from embed_pipeline.model.travel import tier_of
+from embed_pipeline.model.window import RateLimit
+from embed_pipeline.ports.clock import Clock
+from embed_pipeline.stores.neo4j import schema
+from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
+from embed_pipeline.stores.neo4j.queue import QueueDatabase
+from embed_pipeline.stores.neo4j.rate_limiter import Neo4jRateLimiter
+from embed_pipeline.stores.neo4j.session import Neo4jDatabase, Row, Tx
+from embed_pipeline_tests.clocks import FakeClock
+from embed_pipeline_tests.neo4j_bed.client import BedServer
+from embed_pipeline_tests.neo4j_bed.server import Address
+
+T = TypeVar("T")
+
+DELETE_ALL = """
+MATCH (node) WHERE NOT node:QueueLock AND NOT node:QueueSchema
+CALL (node) { DETACH DELETE node } IN TRANSACTIONS OF 5000 ROWS
+"""
+
+ALTER_JOB = "MATCH (job:EmbedJob {id: $id}) SET job += $fields"
+
+
+class WatchedDatabase(Neo4jDatabase):
+    """Tells of every transaction that it runs."""
+
+    watcher: Callable[[str], None] = staticmethod(lambda _: None)
+
+    def write(self, work: Callable[[Tx], T]) -> T:
+        self.watcher("write")
+        return super().write(work)
+
+    def read(self, work: Callable[[Tx], T]) -> T:
+        self.watcher("read")
+        return super().read(work)
+
+    def autocommit(self, statement: str, /, **parameters: object) -> list[Row]:
+        self.watcher(statement)
+        return super().autocommit(statement, **parameters)
+
+
+def connect(address: Address, *, clock: Clock | None = None) -> WatchedDatabase:
+    return WatchedDatabase(
+        address.uri,
+        user=address.user,
+        password=address.password,
+        database=address.database,
+        clock=clock,
+    )
+
+
+def open_queue(address: Address, *, clock: Clock | None = None) -> QueueDatabase:
+    return QueueDatabase(connect(address, clock=clock), clock=clock)
+
+
+def prepared(server: BedServer) -> Address:
+    """The server's address, once the queue's schema is there."""
+    database = connect(server.address)
+    schema.prepare_queue(database)
+    database.close()
+    return server.address
+
+
+class Neo4jQueueBackend:
+    def __init__(self, address: Address, clock: FakeClock) -> None:
+        self.address = address
+        self.clock = clock
+        self._queues: list[QueueDatabase] = []
+        self._queries: list[str] | None = None
+
+    def empty(self) -> None:
+        self.open_queue().database.autocommit(DELETE_ALL)
+
+    def open_store(self, *, policy: QueuePolicy | None = None) -> Neo4jJobStore:
+        return Neo4jJobStore(self.open_queue(), policy=policy)
+
+    def open_limiter(self, *, provider: str, limit: RateLimit) -> Neo4jRateLimiter:
+        return Neo4jRateLimiter(self.open_queue(), provider=provider, limit=limit)
+
+    def open_queue(self) -> QueueDatabase:
+        database = connect(self.address, clock=self.clock)
+        database.watcher = self._saw
+        queue = QueueDatabase(database, clock=self.clock)
+        self._queues.append(queue)
+        return queue
+
+    def alter(self, job_id: JobId, **fields: object) -> None:
+        # SQLite derives these two by itself; here every writer of the one writes the other.
+        if isinstance(strikes := fields.get("strikes"), int):
+            fields["tier"] = int(tier_of(strikes))
+        if isinstance(priority := fields.get("priority"), int):
+            fields["rank"] = -priority
+        self._queues[0].database.write(lambda tx: tx.all(ALTER_JOB, id=job_id, fields=fields))
+
+    @contextmanager
+    def counting_queries(self) -> Iterator[list[str]]:
+        self._queries = []
+        yield self._queries
+        self._queries = None
+
+    def close(self) -> None:
+        for queue in self._queues:
+            queue.close()
+
+    def _saw(self, query: str) -> None:
+        if self._queries is not None:
+            self._queries.append(query)

@@ -1,0 +1,219 @@
+"""What a call costs on Neo4j must not follow the size of the queue.
+
+Counted in the server's db hits, by PROFILE: the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import pytest
+
+from embed_pipeline.stores.neo4j import cypher_recovery
+from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
+from embed_pipeline.stores.neo4j.queue import QueueDatabase
+from embed_pipeline.stores.neo4j.session import Neo4jDatabase, Row, Tx
+from embed_pipeline.stores.notation import to_ms
+from embed_pipeline_tests.clocks import DAY, HOUR, FakeClock
+from embed_pipeline_tests.contracts.job_store.scene import MODEL, add_jobs, take
+from embed_pipeline_tests.neo4j_bed.client import BedServer
+from embed_pipeline_tests.neo4j_bed.server import Address
+from embed_pipeline_tests.stores.neo4j_queue import Neo4jQueueBackend, prepared
+
+T = TypeVar("T")
+
+FEW, MANY = 1_000, 50_000
+NOISE = 10
+CLOCK = FakeClock()
+
+INSERT_CROWD = """
+UNWIND range(1, $count) AS n
+CALL (n) {
+    CREATE (job:EmbedJob {
+        id: $name + n, entity_uid: $name + n, model: $model, version: 'v1', status: $status,
+        priority: -$rank, rank: $rank, tier: 0, created_at: $at, attempts: 0, max_attempts: 3
+    })
+    SET job += $fields
+} IN TRANSACTIONS OF 5000 ROWS
+"""
+
+
+class ProfiledTx(Tx):
+    def __init__(self, inner: Tx, tally: list[int]) -> None:
+        self._transaction, self._now = inner._transaction, inner._now
+        self._tally = tally
+
+    def all(self, statement: str, /, **parameters: object) -> list[Row]:
+        result = self._transaction.run("PROFILE " + statement, {"now": self._now, **parameters})
+        found = [dict(record) for record in result]
+        self._tally.append(_hits(result.consume().profile))
+        return found
+
+
+class ProfiledDatabase(Neo4jDatabase):
+    """Counts the hits of every statement that goes through it."""
+
+    tally: list[int]
+
+    def write(self, work: Callable[[Tx], T]) -> T:
+        return super().write(lambda tx: work(ProfiledTx(tx, self.tally)))
+
+    def read(self, work: Callable[[Tx], T]) -> T:
+        return super().read(lambda tx: work(ProfiledTx(tx, self.tally)))
+
+
+def _hits(plan: object) -> int:
+    assert isinstance(plan, dict)
+    return int(plan.get("dbHits", 0)) + sum(_hits(child) for child in plan.get("children", []))
+
+
+def hits(address: Address, call: Callable[[Neo4jJobStore], object]) -> int:
+    """Db hits of one call on a store of its own, all its statements together."""
+    database = ProfiledDatabase(
+        address.uri,
+        user=address.user,
+        password=address.password,
+        database=address.database,
+        clock=CLOCK,
+    )
+    database.tally = []
+    call(Neo4jJobStore(QueueDatabase(database, clock=CLOCK)))
+    database.close()
+    return sum(database.tally)
+
+
+def crowd(
+    server: BedServer, name: str, *, status: str, priority: int, count: int = MANY, **fields: object
+) -> None:
+    server.run(
+        INSERT_CROWD,
+        name=name,
+        status=status,
+        rank=-priority,
+        count=count,
+        model=MODEL,
+        at=to_ms(CLOCK.now()),
+        fields={"available_at": to_ms(CLOCK.now()), **fields},
+    )
+
+
+def lease_ten(store: Neo4jJobStore) -> None:
+    assert len(take(store, 10).jobs) == 10
+
+
+@pytest.fixture(scope="module")
+def lease_costs(neo4j_queue: BedServer) -> Iterator[dict[str, int]]:
+    """What a lease of ten costs as the queue grows; the first one makes the shared nodes."""
+    address = prepared(neo4j_queue)
+    backend = Neo4jQueueBackend(address, CLOCK)
+    backend.empty()
+    store = backend.open_store()
+    add_jobs(store, 20)
+    take(store, 10)
+    crowd(neo4j_queue, "few", status="pending", priority=5, count=FEW)
+    costs = {"few": hits(address, lease_ten)}
+    tomorrow = to_ms(CLOCK.now() + DAY)
+    crowd(neo4j_queue, "deferred", status="pending", priority=9, available_at=tomorrow)
+    costs["deferred"] = hits(address, lease_ten)
+    crowd(neo4j_queue, "many", status="pending", priority=5)
+    costs["many"] = hits(address, lease_ten)
+    yield costs
+    backend.close()
+
+
+def test_lease_of_ten_touches_less_than_300(lease_costs: dict[str, int]) -> None:
+    assert lease_costs["few"] < 300
+
+
+def test_lease_costs_the_same_in_a_long_queue(lease_costs: dict[str, int]) -> None:
+    assert abs(lease_costs["many"] - lease_costs["few"]) <= NOISE
+
+
+def test_lease_never_walks_deferred_jobs_of_a_higher_priority(lease_costs: dict[str, int]) -> None:
+    assert abs(lease_costs["deferred"] - lease_costs["few"]) <= NOISE
+
+
+@pytest.fixture(scope="module")
+def crowded(neo4j_queue: BedServer, lease_costs: dict[str, int]) -> Address:
+    """A queue full of jobs, none of which is stale or old."""
+    now = CLOCK.now()
+    crowd(
+        neo4j_queue,
+        "held",
+        status="processing",
+        priority=5,
+        count=20_000,
+        lock_owner="run-1",
+        lock_until=to_ms(now + HOUR),
+        lease_token="run-1",
+    )
+    crowd(
+        neo4j_queue,
+        "done",
+        status="completed",
+        priority=5,
+        count=20_000,
+        processed_at=to_ms(now),
+    )
+    return neo4j_queue.address
+
+
+@pytest.mark.parametrize(
+    ("call", "most"),
+    [
+        # A bounded look for jobs without an end of lease is part of these two.
+        pytest.param(lambda store: store.recover_stale(), 1_600, id="recover_stale"),
+        pytest.param(lambda store: store.has_stale(), 1_600, id="has_stale"),
+        pytest.param(lambda store: store.recover_owner("nobody"), 50, id="recover_owner"),
+        pytest.param(lambda store: store.next_due(model=MODEL), 100, id="next_due"),
+        pytest.param(lambda store: store.live_owners(), 100, id="live_owners"),
+        pytest.param(lambda store: take(store, 10, model="mock/other@8"), 100, id="lease"),
+        pytest.param(lambda store: store.failed_jobs(), 20, id="failed_jobs"),
+        pytest.param(lambda store: store.retry_failed(), 20, id="retry_failed"),
+        pytest.param(lambda store: store.events.recent(limit=10), 150, id="events"),
+    ],
+)
+def test_call_with_nothing_to_do_costs_nothing(
+    crowded: Address, call: Callable[[Neo4jJobStore], object], most: int
+) -> None:
+    assert hits(crowded, call) <= most
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        pytest.param(cypher_recovery.ENDED_JOBS, id="jobs"),
+        pytest.param(cypher_recovery.OLD_EVENTS, id="events"),
+    ],
+)
+def test_cleanup_looks_only_at_what_is_old(crowded: Address, statement: str) -> None:
+    """These find what the server's own batches delete, which PROFILE cannot look into."""
+    long_ago = to_ms(CLOCK.now() - DAY)
+
+    def find(store: Neo4jJobStore) -> None:
+        store.queue.read(lambda look: look.all(statement, status="completed", cutoff=long_ago))
+
+    assert hits(crowded, find) <= 10
+
+
+def test_recovery_touches_in_proportion_to_what_it_returns(
+    neo4j_queue: BedServer, crowded: Address
+) -> None:
+    idle = hits(crowded, lambda store: store.recover_stale())
+    expired = to_ms(CLOCK.now() - HOUR)
+    crowd(
+        neo4j_queue,
+        "stale",
+        status="processing",
+        priority=5,
+        count=100,
+        lock_owner="gone",
+        lock_until=expired,
+        lease_token="gone",
+    )
+
+    def recover(store: Neo4jJobStore) -> None:
+        assert len(store.recover_stale().jobs) == 100
+
+    assert hits(crowded, recover) <= idle + 100 * 50

@@ -1,0 +1,467 @@
+"""The entity-store contracts bound to Neo4j, its users at once, and graphs of other people."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Barrier
+
+import pytest
+
+from embed_pipeline.errors import ConfigurationError, SchemaMissing
+from embed_pipeline.model.embedding import Flaw
+from embed_pipeline.model.entity import EntityMapping, NewEntity, TextValue
+from embed_pipeline.ports.entity_store import EntityStore
+from embed_pipeline.stores.neo4j import vector_search
+from embed_pipeline.stores.neo4j.entity_store import Neo4jEntityStore
+from embed_pipeline.stores.neo4j.mapping import check_mapping, filled
+from embed_pipeline_tests.clocks import FakeClock
+from embed_pipeline_tests.contracts.entity_store.coverage import CoverageContract
+from embed_pipeline_tests.contracts.entity_store.create import CreateContract, ReadContract
+from embed_pipeline_tests.contracts.entity_store.discover import ChangedContract, DiscoverContract
+from embed_pipeline_tests.contracts.entity_store.models import ModelsContract
+from embed_pipeline_tests.contracts.entity_store.scene import (
+    MODEL,
+    OTHER_MODEL,
+    GraphBackend,
+    add,
+    add_embedded,
+    embed,
+    new,
+    register,
+    stored,
+    uid,
+    uids,
+    vector,
+    write,
+)
+from embed_pipeline_tests.contracts.entity_store.search import SearchContract, embed_with
+from embed_pipeline_tests.contracts.entity_store.upsert import UpsertContract
+from embed_pipeline_tests.contracts.entity_store.walk import WalkContract
+from embed_pipeline_tests.contracts.entity_store.write import ReuseContract, WriteContract
+from embed_pipeline_tests.neo4j_bed.client import BedServer
+from embed_pipeline_tests.stores.neo4j_graph import ENTITY, Neo4jGraphBackend, database_of, empty
+
+
+@pytest.fixture
+def backend(neo4j_graph: BedServer, clock: FakeClock) -> Iterator[Neo4jGraphBackend]:
+    empty(neo4j_graph)
+    backend = Neo4jGraphBackend(neo4j_graph, clock)
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def store(backend: Neo4jGraphBackend) -> EntityStore:
+    return backend.open_store()
+
+
+@pytest.fixture
+def second(backend: Neo4jGraphBackend) -> EntityStore:
+    return backend.open_store()
+
+
+class TestCreate(CreateContract): ...
+
+
+class TestRead(ReadContract): ...
+
+
+class TestUpsert(UpsertContract): ...
+
+
+class TestDiscover(DiscoverContract): ...
+
+
+class TestChanged(ChangedContract): ...
+
+
+class TestWalk(WalkContract): ...
+
+
+class TestWrite(WriteContract): ...
+
+
+class TestReuse(ReuseContract): ...
+
+
+class TestModels(ModelsContract): ...
+
+
+class TestCoverage(CoverageContract): ...
+
+
+class TestSearch(SearchContract): ...
+
+
+class TestSearchByIndex(SearchContract):
+    """The same promises when there are too many vectors to compare them all, but for one.
+
+    `searchable` is then counted by model alone: to know its dimensions every vector would have
+    to be read, which is what an index is there to spare.
+    """
+
+    @pytest.fixture(autouse=True)
+    def _many(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(vector_search, "COMPARE_ALL", 0)
+
+    def test_vectors_of_another_model_or_dimension_are_not_searched(
+        self, store: EntityStore, backend: GraphBackend
+    ) -> None:
+        embed_with(store, {1: vector(), 2: vector(), 3: vector()})
+        backend.relabel_vector(uid(1), OTHER_MODEL)
+        backend.replace_vector(uid(2), vector(1, 2))
+
+        result = store.search(vector(), model=MODEL)
+
+        assert [hit.entity.uid for hit in result.hits] == [uid(3)]
+        assert (result.searchable, result.entities) == (2, 3)
+
+
+def _create(server: BedServer, numbers: range) -> list[str]:
+    """What one of several creators did; it connects itself, as a process would."""
+    store = Neo4jEntityStore(database_of(server), mapping=EntityMapping())
+    register(store)
+    created = store.create_entities([new(n) for n in numbers], model=MODEL)
+    store.close()
+    return [one.entity.uid for one in created if not one.existing]
+
+
+class TestConcurrency:
+    def test_concurrent_creators_create_each_entity_once(self, backend: Neo4jGraphBackend) -> None:
+        overlapping = [range(n, n + 60) for n in range(0, 240, 20)]
+
+        with ThreadPoolExecutor(8) as pool:
+            results = list(pool.map(_create, [backend.server] * len(overlapping), overlapping))
+
+        created = [key for result in results for key in result]
+        assert sorted(created) == uids(range(280))
+        assert backend.open_store().coverage(model=MODEL).missing == 280
+
+    def test_twenty_callers_create_fifty_entities_each_without_lock_timeouts(
+        self, store: EntityStore
+    ) -> None:
+        register(store)
+        starting_line = Barrier(20)
+
+        def create(caller: int) -> None:
+            # Every second entity is everybody's, and each caller names them in another order.
+            mine = [new(1000 * (caller + 1) + n) for n in range(25)]
+            shared = [new((n + caller) % 25) for n in range(25)]
+            starting_line.wait()
+            store.create_entities([*mine, *shared], model=MODEL)
+
+        with ThreadPoolExecutor(20) as pool:
+            list(pool.map(create, range(20)))
+
+        assert store.coverage(model=MODEL).entities == 20 * 25 + 25
+
+    def test_threads_share_one_store(self, store: EntityStore) -> None:
+        register(store)
+
+        def work(number: int) -> None:
+            entities = add(store, *range(number * 10, number * 10 + 10))
+            embed(store, *entities)
+            store.search(vector(), model=MODEL)
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(work, range(24)))
+
+        assert store.coverage(model=MODEL).embedded == 240
+
+    def test_writer_and_changer_never_leave_a_wrong_vector_unmarked(
+        self, store: EntityStore, second: EntityStore, backend: Neo4jGraphBackend
+    ) -> None:
+        register(store)
+        add(store, 1)
+
+        def change() -> None:
+            for n in range(60):
+                second.upsert_entities([new(1, f"text {n}")], model=MODEL)
+
+        def write_what_is_read() -> None:
+            for _ in range(60):
+                store.write_vectors([write(stored(store, uid(1)))], model=MODEL)
+
+        with ThreadPoolExecutor(2) as pool:
+            for task in [pool.submit(change), pool.submit(write_what_is_read)]:
+                task.result()
+
+        is_current = store.embedded_versions([uid(1)], model=MODEL).get(uid(1)) == (
+            stored(store, uid(1)).version
+        )
+        assert backend.is_marked(uid(1)) is not is_current
+
+    @pytest.mark.parametrize(
+        "change",
+        ["SET e.observations = ['changed']", "SET e.validTo = datetime()", "DETACH DELETE e"],
+    )
+    def test_vector_waits_for_an_open_change_and_sees_it(
+        self, store: EntityStore, backend: Neo4jGraphBackend, change: str
+    ) -> None:
+        register(store)
+        (entity,) = add(store, 1)
+
+        with (
+            ThreadPoolExecutor(1) as pool,
+            backend.server.driver.session(database=backend.server.database) as session,
+        ):
+            theirs = session.begin_transaction()
+            theirs.run(ENTITY + change, uid=uid(1)).consume()
+            writing = pool.submit(store.write_vectors, [write(entity)], model=MODEL)
+            time.sleep(0.5)
+            assert not writing.done()
+            theirs.commit()
+            report = writing.result(timeout=20)
+
+        assert report.written == ()
+        assert report.superseded + report.gone == (uid(1),)
+        assert store.embedded_versions([uid(1)], model=MODEL) == {}
+
+
+PEOPLE = EntityMapping(
+    label="Person",
+    key="id",
+    name="title",
+    entity_type="kind",
+    text=("title", "notes"),
+    valid_to="retiredAt",
+)
+
+PERSON = "MATCH (p:Person {id: $id}) RETURN properties(p) AS p, labels(p) AS labels"
+
+
+@pytest.fixture(scope="class")
+def peoples_server(neo4j_graph: BedServer) -> Iterator[BedServer]:
+    neo4j_graph.wipe_schema()
+    yield neo4j_graph
+    neo4j_graph.wipe_schema()
+
+
+class TestOtherPeoplesGraphs:
+    @pytest.fixture
+    def backend(self, peoples_server: BedServer, clock: FakeClock) -> Iterator[Neo4jGraphBackend]:
+        empty(peoples_server, PEOPLE)
+        backend = Neo4jGraphBackend(peoples_server, clock)
+        yield backend
+        backend.close()
+
+    @pytest.fixture
+    def people(self, backend: Neo4jGraphBackend) -> EntityStore:
+        """A graph that knows nothing of us: no marker, no hash, names of its own."""
+        backend.server.run(
+            "UNWIND range(0, 29) AS n CREATE (p:Person {id: 'p' + right('0' + toString(n), 2),"
+            " title: 'Person ' + n, notes: ['note ' + n], age: n, tags: ['a', 'b'],"
+            " born: date('1990-01-01'), updatedAt: datetime('2020-01-01T00:00:00Z')})"
+            " CREATE (p)-[:KNOWS {since: n}]->(:Place {id: 'p' + n})"
+        )
+        store = backend.open_store(mapping=PEOPLE)
+        store.register_first_model(MODEL, dimensions=4)
+        return store
+
+    def test_discovery_returns_exactly_the_limit(self, people: EntityStore) -> None:
+        first = people.entities_without_embeddings(20, model=MODEL)
+        rest = people.entities_without_embeddings(20, model=MODEL, after=first.bookmark)
+
+        assert [e.uid for e in first.entities] == [f"p{n:02}" for n in range(20)]
+        assert [e.uid for e in rest.entities] == [f"p{n:02}" for n in range(20, 30)]
+        assert rest.bookmark is None
+        assert first.entities[3].text == "Person 3\nnote 3"
+
+    def test_only_what_is_ours_is_written(
+        self, people: EntityStore, backend: Neo4jGraphBackend
+    ) -> None:
+        (before,) = backend.server.run(PERSON, id="p07")
+        (entity,) = people.read_entities([uid("p07")]).values()
+
+        people.write_vectors([write(entity)], model=MODEL)
+
+        (after,) = backend.server.run(PERSON, id="p07")
+        assert after["labels"] == ["Person"]
+        assert after["p"] == before["p"] | {
+            "embedding": [1, 2, 3, 4],
+            "embedding_model": MODEL,
+            "embedding_version": entity.version,
+            "embedded_at": int(backend.clock.now().timestamp() * 1000),
+        }
+
+    def test_upsert_writes_the_text_that_was_said_and_nothing_else(
+        self, people: EntityStore, backend: Neo4jGraphBackend
+    ) -> None:
+        (before,) = backend.server.run(PERSON, id="p07")
+
+        people.upsert_entities(
+            [NewEntity(uid=uid("p07"), name="Person 7", properties={"notes": "one"})], model=MODEL
+        )
+
+        (after,) = backend.server.run(PERSON, id="p07")
+        assert after["p"] == before["p"] | {"notes": "one"}
+        assert sorted(after["labels"]) == ["NeedsEmbedding", "Person"]
+
+    def test_truncated_text_is_noted_until_a_whole_one_is_embedded(
+        self, people: EntityStore, backend: Neo4jGraphBackend
+    ) -> None:
+        (entity,) = people.read_entities([uid("p07")]).values()
+
+        people.write_vectors([replace(write(entity), truncated=True)], model=MODEL)
+        (cut,) = backend.server.run(PERSON, id="p07")
+        people.write_vectors([write(entity)], model=MODEL)
+        (whole,) = backend.server.run(PERSON, id="p07")
+
+        assert cut["p"]["embedding_truncated"] is True
+        assert "embedding_truncated" not in whole["p"]
+
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [
+            ("42", "42"),
+            ("1.5", "1.5"),
+            ("true", "true"),
+            ("[1, 2]", ("1", "2")),
+            ("[true, false]", ("true", "false")),
+            ("date('2020-01-02')", "2020-01-02"),
+            ("[]", ()),
+            ("point({x: 1, y: 2})", None),
+        ],
+    )
+    def test_text_of_another_type_is_embedded_as_a_string_and_left_as_it_is(
+        self, people: EntityStore, backend: Neo4jGraphBackend, value: str, text: TextValue
+    ) -> None:
+        backend.server.run(f"MATCH (p:Person {{id: 'p07'}}) SET p.notes = {value}")
+        (before,) = backend.server.run(PERSON, id="p07")
+        (entity,) = people.read_entities([uid("p07")]).values()
+
+        report = people.write_vectors([write(entity)], model=MODEL)
+        people.upsert_entities([NewEntity(uid=uid("p07"), name="Person 7")], model=MODEL)
+
+        (after,) = backend.server.run(PERSON, id="p07")
+        assert entity.texts == ("Person 7", text)
+        assert report.written == (uid("p07"),)
+        assert after["p"]["notes"] == before["p"]["notes"]
+
+    @pytest.mark.parametrize(
+        "moment",
+        [
+            "datetime('2024-05-01T00:00:00Z')",
+            "localdatetime('2024-05-01T00:00:00')",
+            "date('2024-05-01')",
+            "1714521600000",
+            "'2024-05-01'",
+            "'long ago'",
+            "false",
+            "9e99",
+        ],
+    )
+    def test_any_end_of_validity_makes_an_entity_invalid(
+        self, people: EntityStore, backend: Neo4jGraphBackend, moment: str
+    ) -> None:
+        (entity,) = people.read_entities([uid("p07")]).values()
+        backend.server.run(f"MATCH (p:Person {{id: 'p07'}}) SET p.retiredAt = {moment}")
+
+        report = people.write_vectors([write(entity)], model=MODEL)
+
+        assert report.gone == (uid("p07"),)
+        assert not stored(people, uid("p07")).is_valid
+        assert people.coverage(model=MODEL).entities == 29
+        assert people.soft_delete([uid("p07")]) == ()
+
+    def test_nodes_without_a_key_are_left_alone_and_not_counted(
+        self, people: EntityStore, backend: Neo4jGraphBackend
+    ) -> None:
+        backend.server.run("CREATE (:Person {title: 'nobody'}), (:Person {id: 7, title: 'seven'})")
+
+        assert people.coverage(model=MODEL).entities == 30
+        assert len(people.entities_without_embeddings(100, model=MODEL).entities) == 30
+        assert people.search(vector(), model=MODEL).entities == 30
+        assert people.find_by_name("nobody") == ()
+
+    @pytest.mark.parametrize("theirs", ["[0.5, 0.5, 0.5, 0.5]", "'none'", "17"])
+    def test_vector_of_another_program_is_of_a_wrong_model_and_replaced(
+        self, people: EntityStore, backend: Neo4jGraphBackend, theirs: str
+    ) -> None:
+        backend.server.run(f"MATCH (p:Person {{id: 'p07'}}) SET p.embedding = {theirs}")
+        (entity,) = people.read_entities([uid("p07")]).values()
+
+        found = people.walk(model=MODEL, flaws=[Flaw.WRONG_MODEL], after=None, size=100)
+        people.write_vectors([write(entity)], model=MODEL)
+
+        assert [candidate.entity.uid for candidate in found.candidates] == ["p07"]
+        assert people.coverage(model=MODEL).embedded == 1
+
+
+class TestIndexes:
+    def test_zero_vector_of_another_program_breaks_no_search(
+        self, store: EntityStore, backend: Neo4jGraphBackend
+    ) -> None:
+        add_embedded(store, 1, 2)
+        backend.replace_vector(uid(1), vector(0, 0, 0, 0))
+
+        hits = store.search(vector(), model=MODEL).hits
+
+        assert [(hit.entity.uid, hit.score) for hit in hits] == [(uid(2), 1.0), (uid(1), 0.0)]
+
+    def test_vector_index_for_other_dimensions_is_refused_before_the_model_is_registered(
+        self, store: EntityStore, backend: Neo4jGraphBackend
+    ) -> None:
+        backend.server.wipe()
+        backend.server.run(
+            "CREATE VECTOR INDEX theirs FOR (e:Entity) ON (e.embedding)"
+            " OPTIONS {indexConfig: {`vector.dimensions`: 8,"
+            " `vector.similarity_function`: 'cosine'}}"
+        )
+
+        with pytest.raises(SchemaMissing, match="8 dimensions"):
+            register(store)
+
+        assert store.models() == ()
+        backend.server.run("DROP INDEX theirs")
+
+    def test_vector_index_that_was_there_before_is_used_under_its_name(
+        self, store: EntityStore, backend: Neo4jGraphBackend, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        backend.server.wipe()
+        backend.server.run(
+            "CREATE VECTOR INDEX theirs FOR (e:Entity) ON (e.embedding)"
+            " OPTIONS {indexConfig: {`vector.dimensions`: 4,"
+            " `vector.similarity_function`: 'cosine'}}"
+        )
+        monkeypatch.setattr(vector_search, "COMPARE_ALL", 0)
+
+        add_embedded(store, 1)
+
+        assert len(store.search(vector(), model=MODEL).hits) == 1
+        backend.server.run("DROP INDEX theirs")
+
+    def test_index_that_a_registration_did_not_get_to_is_made_by_the_next(
+        self, store: EntityStore, second: EntityStore, backend: Neo4jGraphBackend
+    ) -> None:
+        register(store)
+        backend.server.run("DROP INDEX embedding_index")
+
+        register(second)
+
+        (row,) = backend.server.run("SHOW VECTOR INDEXES YIELD name RETURN name")
+        assert row["name"] == "embedding_index"
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        EntityMapping(label="EmbedJob"),
+        EntityMapping(label="NeedsEmbedding"),
+        EntityMapping(text=("name", "embedding_notes")),
+        EntityMapping(valid_to="name"),
+        EntityMapping(text=("name", "name")),
+    ],
+)
+def test_mapping_in_our_own_way_is_refused(mapping: EntityMapping) -> None:
+    with pytest.raises(ConfigurationError):
+        check_mapping(mapping)
+
+
+@pytest.mark.parametrize("name", ["", "a`b", "a b", "a\\u0060b", "1a", "a{b}"])
+def test_only_plain_identifiers_reach_a_query(name: str) -> None:
+    with pytest.raises(ValueError, match="no name"):
+        filled("MATCH (e:{entity})", EntityMapping(label=name))

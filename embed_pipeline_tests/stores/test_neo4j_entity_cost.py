@@ -1,0 +1,179 @@
+"""What the graph's queries cost in Neo4j, counted in database hits where a clock would lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from embed_pipeline.model.embedding import Bookmark
+from embed_pipeline.model.entity import EntityMapping
+from embed_pipeline.ports.entity_store import EntityStore
+from embed_pipeline.stores.neo4j import entity_cypher, vector_cypher, vector_search
+from embed_pipeline.stores.neo4j.mapping import filled
+from embed_pipeline.stores.neo4j.session import Neo4jDatabase
+from embed_pipeline_tests.clocks import FakeClock
+from embed_pipeline_tests.contracts.entity_store.scene import MODEL, add, keys, register, uid, uids
+from embed_pipeline_tests.contracts.entity_store.search import embed_with
+from embed_pipeline_tests.neo4j_bed.client import BedServer
+from embed_pipeline_tests.stores.neo4j_graph import Neo4jGraphBackend, empty
+
+EMBEDDED = 50_000
+
+# Too short for the vector index, which would take longer than all tests here.
+FILL = f"""
+UNWIND range(0, {EMBEDDED - 1}) AS n
+CALL (n) {{
+    CREATE (:Entity {{uid: 'e' + right('0000' + toString(n), 5), name: 'entity ' + n,
+                     embedding: [1.0], embedding_model: $model,
+                     embedding_version: 'v' + n}})
+}} IN TRANSACTIONS OF 5000 ROWS
+"""
+
+PARAMETERS = {
+    "after": "",
+    "size": 20,
+    "limit": 20,
+    "name": "entity 7",
+    "uids": ["e00007", "e00008"],
+    "versions": ["v7", "v8", "unknown"],
+    "model": MODEL,
+    "dimensions": 4,
+    "vectors": [],
+    "now": 0,
+}
+
+
+@pytest.fixture(scope="module")
+def full(neo4j_graph: BedServer) -> BedServer:
+    """Many embedded, unmarked entities; tests here only read them."""
+    empty(neo4j_graph)
+    store = Neo4jGraphBackend(neo4j_graph, FakeClock()).open_store()
+    register(store)
+    neo4j_graph.run(FILL, model=MODEL)
+    add(store, *range(90_000, 90_100))
+    store.close()
+    neo4j_graph.run("CALL db.awaitIndexes(120)")
+    return neo4j_graph
+
+
+@pytest.fixture
+def store(full: BedServer) -> Iterator[EntityStore]:
+    backend = Neo4jGraphBackend(full, FakeClock())
+    yield backend.open_store()
+    backend.close()
+
+
+class TestAmongManyEmbedded:
+    @pytest.mark.parametrize("after", ["", uid(90_050)])
+    def test_marked_discovery_touches_in_proportion_to_what_it_returns(
+        self, full: BedServer, after: str
+    ) -> None:
+        few = _hits(_profile(full, entity_cypher.MARKED_WITHOUT_VECTOR, after=after, size=5))
+        more = _hits(_profile(full, entity_cypher.MARKED_WITHOUT_VECTOR, after=after, size=40))
+
+        assert few <= 5 * 10
+        assert more <= 40 * 10
+
+    def test_pages_go_on_where_the_last_one_ended(self, full: BedServer) -> None:
+        near = _hits(_profile(full, entity_cypher.NEXT_WITH_FACTS, after="", size=50))
+        far = _hits(_profile(full, entity_cypher.NEXT_WITH_FACTS, after=uid(49_000), size=50))
+
+        assert abs(near - far) <= 10
+        assert near <= 50 * 20
+
+    @pytest.mark.parametrize(
+        ("statement", "operator", "index"),
+        [
+            (entity_cypher.MARKED_WITHOUT_VECTOR, "NodeIndexSeekByRange", "NeedsEmbedding(uid)"),
+            (entity_cypher.MARKED_WITH_FACTS, "NodeIndexSeekByRange", "NeedsEmbedding(uid)"),
+            (entity_cypher.UNMARKED_WITHOUT_VECTOR, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
+            (entity_cypher.NEXT_WITH_FACTS, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
+            (entity_cypher.FIND_BY_NAME, "NodeIndexSeek", "Entity(name)"),
+            (entity_cypher.READ_ENTITIES, "NodeUniqueIndexSeek", "Entity(uid)"),
+            (vector_cypher.EMBEDDED_VERSIONS, "NodeUniqueIndexSeek", "Entity(uid)"),
+            (vector_cypher.VECTORS_OF_VERSIONS, "NodeIndexSeek", "Entity(embedding_version)"),
+        ],
+    )
+    def test_discovery_reuse_and_names_use_their_index_in_its_order(
+        self, full: BedServer, statement: str, operator: str, index: str
+    ) -> None:
+        operators = list(_operators(_profile(full, statement)))
+
+        assert any(name == operator and index in details for name, details in operators)
+        assert not {name for name, _ in operators} & {"Sort", "NodeByLabelScan", "AllNodesScan"}
+
+    def test_unmarked_walk_finds_what_is_missing_among_many(self, store: EntityStore) -> None:
+        after = Bookmark(uid=uid(90_089), marked=True)
+
+        found = store.entities_without_embeddings(20, model=MODEL, after=after)
+
+        assert keys(found.entities) == uids(range(90_090, 90_100))
+        assert found.bookmark is None
+
+
+class TestVectors:
+    @pytest.fixture
+    def store(self, neo4j_graph: BedServer, clock: FakeClock) -> Iterator[EntityStore]:
+        empty(neo4j_graph)
+        backend = Neo4jGraphBackend(neo4j_graph, clock)
+        yield backend.open_store()
+        backend.close()
+
+    def test_packed_and_listed_vectors_are_stored_alike(
+        self, store: EntityStore, neo4j_graph: BedServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        numbers = np.random.default_rng(1).standard_normal((2, 4)).astype(np.float32)
+
+        embed_with(store, {1: numbers[0]})
+        monkeypatch.setattr(Neo4jDatabase, "speaks_vectors", False)
+        embed_with(store, {2: numbers[0]})
+
+        rows = neo4j_graph.run(
+            "MATCH (e:Entity) RETURN e.embedding AS numbers, valueType(e.embedding) AS type"
+        )
+        assert rows[0] == rows[1]
+        assert np.array_equal(np.array(rows[0]["numbers"], dtype=np.float32), numbers[0])
+
+    def test_index_finds_what_comparing_all_finds(
+        self, store: EntityStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        numbers = np.random.default_rng(3).standard_normal((400, 4)).astype(np.float32)
+        embed_with(store, dict(enumerate(numbers[:390])), entity_type="common")
+        embed_with(store, dict(enumerate(numbers[390:], start=390)), entity_type="rare")
+        asked = [(10, None), (10, "common"), (5, "rare")]
+        compared = [_searched(store, numbers[7], limit, of) for limit, of in asked]
+
+        monkeypatch.setattr(vector_search, "COMPARE_ALL", 0)
+        indexed = [_searched(store, numbers[7], limit, of) for limit, of in asked]
+
+        assert indexed == compared
+        assert [len(hits) for hits in compared] == [10, 10, 5]
+
+
+def _searched(
+    store: EntityStore, query: Any, limit: int, entity_type: str | None
+) -> list[tuple[str, float]]:
+    result = store.search(query, model=MODEL, limit=limit, entity_type=entity_type)
+    return [(hit.entity.uid, hit.score) for hit in result.hits]
+
+
+def _profile(server: BedServer, statement: str, **changed: object) -> dict[str, Any]:
+    query = "PROFILE " + filled(statement, EntityMapping())
+    with server.driver.session(database=server.database) as session:
+        result = session.run(query, {**PARAMETERS, **changed})
+        profile = result.consume().profile
+    assert profile is not None
+    return profile
+
+
+def _hits(plan: dict[str, Any]) -> int:
+    return int(plan["args"].get("DbHits", 0)) + sum(map(_hits, plan.get("children", ())))
+
+
+def _operators(plan: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield plan["operatorType"].split("@")[0], plan["args"].get("Details", "")
+    for child in plan.get("children", ()):
+        yield from _operators(child)
