@@ -46,7 +46,7 @@ neo4j: $(INSTALLED)  ## Start the two Neo4j servers of the tests and print how t
 	@$(BIN)/python -m embed_pipeline_tests.neo4j_bed --home $(EMBED_HOME)/neo4j
 
 test: lint  ## Check style and types, run all tests.
-	@$(BIN)/pytest -n auto --dist loadgroup
+	@$(BIN)/pytest -n auto --dist loadfile
 
 lint: $(INSTALLED)  ## Check style and types.
 	@$(BIN)/ruff check .

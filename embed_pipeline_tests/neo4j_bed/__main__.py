@@ -22,9 +22,12 @@ PORTS = {"queue": 17687, "graph": 17688}
 
 def main() -> int:
     given = _arguments()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background job ignores the first
+        signal.signal(number, signal.default_int_handler)
+    # Apart, because an older version cannot open what a newer one has written.
+    home = given.home / "swapped" if given.swapped else given.home
     servers = [
-        Server(spec, home=given.home / spec.name, port=free_port(PORTS[spec.name]))
+        Server(spec, home=home / spec.name, port=free_port(PORTS[spec.name]))
         for spec in (SWAPPED_PAIR if given.swapped else PAIR)
     ]
     try:
@@ -40,6 +43,8 @@ def main() -> int:
     except KeyboardInterrupt:
         _say("Stopping …")
     finally:
+        for server in servers:
+            server.ask_to_stop()
         for server in servers:
             server.stop()
     return 0

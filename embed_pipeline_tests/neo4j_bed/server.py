@@ -155,6 +155,10 @@ class Server:
                 (self.home / "password.set").touch()
                 return
 
+    def ask_to_stop(self) -> None:
+        """Without waiting, so that several end side by side."""
+        self._signal(signal.SIGTERM)
+
     def stop(self) -> None:
         self._end(signal.SIGTERM)
 

@@ -1,0 +1,119 @@
+"""The whole pipeline on two real Neo4j servers: one for the queue, one for the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from embed_pipeline import wiring
+from embed_pipeline.errors import SchemaMissing
+from embed_pipeline.model.entity import NewEntity
+from embed_pipeline.providers.mock import MockProvider
+from embed_pipeline.settings import Settings, load_settings
+from embed_pipeline.worker.create import create_entities, upsert_entities
+from embed_pipeline.worker.discover import discover
+from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.search import search
+from embed_pipeline.worker.tools import Tools
+from embed_pipeline_tests.neo4j_bed.client import BedServer
+
+COUNT_JOBS = "MATCH (job:EmbedJob) RETURN count(job) AS found"
+COUNT_ENTITIES = "MATCH (entity:Entity) RETURN count(entity) AS found"
+
+
+@pytest.fixture
+def settings(tmp_path: Path, neo4j_queue: BedServer, neo4j_graph: BedServer) -> Settings:
+    neo4j_queue.wipe()
+    neo4j_graph.wipe()
+    return load_settings(
+        {
+            "EMBED_ENV": "test",
+            "EMBED_HOME": str(tmp_path),
+            "EMBED_STORE": "neo4j",
+            "EMBEDDING_RATE_LIMIT_TOKENS": "100",
+            "EMBED_QUEUE_URI": neo4j_queue.uri,
+            "EMBED_QUEUE_USER": neo4j_queue.user,
+            "EMBED_QUEUE_PASSWORD": neo4j_queue.password,
+            "EMBED_QUEUE_DATABASE": neo4j_queue.database,
+            "EMBED_GRAPH_URI": neo4j_graph.uri,
+            "EMBED_GRAPH_USER": neo4j_graph.user,
+            "EMBED_GRAPH_PASSWORD": neo4j_graph.password,
+            "EMBED_GRAPH_DATABASE": neo4j_graph.database,
+        }
+    )
+
+
+@pytest.fixture
+def tools(settings: Settings) -> Iterator[Tools]:
+    wiring.initialise_stores(settings)
+    opened = wiring.open_tools(settings)
+    with ExitStack() as stack:
+        for part in (opened.jobs, opened.graph, opened.limiter):
+            stack.enter_context(closing(part))
+        yield opened
+
+
+def entities(count: int) -> list[NewEntity]:
+    return [NewEntity(name=f"entity {number}", entity_type="Thing") for number in range(count)]
+
+
+def count(server: BedServer, statement: str) -> int:
+    return int(server.run(statement)[0]["found"])
+
+
+def test_missing_schema_names_the_command(settings: Settings, neo4j_queue: BedServer) -> None:
+    neo4j_queue.wipe_schema()
+
+    with (
+        closing(wiring.open_job_store(settings)) as jobs,
+        pytest.raises(SchemaMissing, match="embed-pipeline init"),
+    ):
+        jobs.get_queue_status()
+
+
+def test_jobs_and_entities_never_share_a_database(
+    tools: Tools, neo4j_queue: BedServer, neo4j_graph: BedServer
+) -> None:
+    create_entities(tools.jobs, tools.graph, entities(30), model=tools.model)
+
+    tally = drain(tools, owner="run-1")
+
+    assert (tally.embedded, tools.graph.coverage(model=tools.model).percent) == (30, 100)
+    assert (count(neo4j_queue, COUNT_JOBS), count(neo4j_queue, COUNT_ENTITIES)) == (30, 0)
+    assert (count(neo4j_graph, COUNT_JOBS), count(neo4j_graph, COUNT_ENTITIES)) == (0, 30)
+
+
+def test_search_finds_an_entity_by_its_own_text(tools: Tools) -> None:
+    create_entities(tools.jobs, tools.graph, entities(20), model=tools.model)
+    drain(tools, owner="run-1")
+
+    result = search(tools, "entity 7\nThing", limit=1)
+
+    assert isinstance(tools.provider, MockProvider)
+    assert [hit.entity.name for hit in result.hits] == ["entity 7"]
+    assert (result.searchable, result.entities) == (20, 20)
+
+
+def test_dropped_queue_is_rebuilt_and_changed_entities_land(
+    tools: Tools, settings: Settings, neo4j_queue: BedServer
+) -> None:
+    create_entities(tools.jobs, tools.graph, entities(10), model=tools.model)
+    drain(tools, owner="run-1")
+    upsert_entities(
+        tools.jobs,
+        tools.graph,
+        [NewEntity(name="entity 3", entity_type="Thing", properties={"observations": ("new",)})],
+        model=tools.model,
+    )
+    neo4j_queue.wipe_schema()
+    wiring.initialise_stores(settings)
+
+    report = discover(tools)
+    tally = drain(tools, owner="run-2")
+
+    assert (report.new_jobs, tally.embedded) == (1, 1)
+    coverage = tools.graph.coverage(model=tools.model)
+    assert (coverage.embedded, coverage.stale) == (10, 0)
