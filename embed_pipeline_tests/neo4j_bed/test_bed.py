@@ -12,10 +12,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from embed_pipeline_tests.neo4j_bed.__main__ import PORTS
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.neo4j_bed.named import refuse_unless_empty
-from embed_pipeline_tests.neo4j_bed.releases import BedUnavailable
+from embed_pipeline_tests.neo4j_bed.releases import PAIR, BedUnavailable
 from embed_pipeline_tests.neo4j_bed.server import free_port
+
+COMPOSE = Path(__file__).parents[2] / "deploy" / "compose.yaml"
 
 NEEDY = """
 from embed_pipeline_tests.neo4j_bed.fixtures import neo4j_queue, neo4j_servers, neo4j_turn
@@ -86,6 +89,15 @@ def test_a_named_server_with_data_is_refused(neo4j_queue: BedServer, tmp_path: P
     with pytest.raises(BedUnavailable, match="1 nodes"):
         refuse_unless_empty(neo4j_queue, note=tmp_path / "full.seen")
     refuse_unless_empty(neo4j_queue, note=tmp_path / "empty.seen")  # by then it is our own data
+
+
+def test_the_compose_file_describes_the_same_pair_on_loopback() -> None:
+    text = COMPOSE.read_text()
+
+    for spec in PAIR:
+        assert f"image: neo4j:{spec.release.version}-community" in text
+        assert f"default__database: {spec.database}\n" in text
+        assert f'"127.0.0.1:{PORTS[spec.name]}:7687"' in text
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ def test_defaults() -> None:
         "postgres://reaper:secret-pw@127.0.0.1:5433/jobs",
         "postgresql://reaper@[::1]:5432/jobs",
         "postgresql:///jobs?host=/var/run/postgresql",
-        "postgresql://reaper:@/jobs?host=/tmp/x",
+        "postgresql://reaper:@/jobs?host=/var/run/x",
         "postgresql://%2Fvar%2Frun%2Fpostgresql/jobs",
         "postgresql://localhost:1,127.0.0.1:2/jobs?target_session_attrs=read-write",
         "postgresql://db.example/jobs?sslmode=require",

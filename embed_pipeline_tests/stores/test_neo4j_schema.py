@@ -19,7 +19,7 @@ PEOPLE = EntityMapping(
     label="Person", key="id", name="fullName", entity_type="kind", text=("fullName", "bio")
 )
 
-SEED_JOB: dict[str, object] = {
+FOREIGN_JOB: dict[str, object] = {
     "entity_uid": "e",
     "model": "m",
     "status": "pending",
@@ -121,12 +121,12 @@ class TestQueue:
             with pytest.raises(SchemaMissing, match="99"):
                 action(queue)
 
-    def test_jobs_with_only_the_seeds_fields_are_adopted(
+    def test_jobs_of_another_program_are_adopted(
         self, neo4j_queue: BedServer, queue: Neo4jDatabase
     ) -> None:
         jobs: list[dict[str, object]] = [
-            {**SEED_JOB, "id": "1", "version": "1"},
-            {**SEED_JOB, "id": "2", "version": "2", "priority": 100, "status": "failed"},
+            {**FOREIGN_JOB, "id": "1", "version": "1"},
+            {**FOREIGN_JOB, "id": "2", "version": "2", "priority": 100, "status": "failed"},
             {"id": "3", "entity_uid": "e", "model": "m", "version": "3", "status": "pending"},
         ]
         neo4j_queue.run("UNWIND $jobs AS job CREATE (j:EmbedJob) SET j = job", jobs=jobs)
@@ -136,7 +136,7 @@ class TestQueue:
         assert adopted == (3, 0)
         ours = {"tier": 0}
         first, second, third = properties(neo4j_queue, "EmbedJob")
-        assert first == {**jobs[0], **ours, "rank": -7, "available_at": SEED_JOB["created_at"]}
+        assert first == {**jobs[0], **ours, "rank": -7, "available_at": FOREIGN_JOB["created_at"]}
         assert second["rank"] == -9
         assert (third["rank"], third["attempts"], third["max_attempts"]) == (-5, 0, 3)
         assert third["available_at"] == third["created_at"]
@@ -145,7 +145,7 @@ class TestQueue:
         self, neo4j_queue: BedServer, queue: Neo4jDatabase
     ) -> None:
         schema.prepare_queue(queue)
-        job = {**SEED_JOB, "id": "1", "version": "1", "rank": -7, "tier": 2, "available_at": 5}
+        job = {**FOREIGN_JOB, "id": "1", "version": "1", "rank": -7, "tier": 2, "available_at": 5}
         job |= {"strikes": 4, "recoveries": 1}
         neo4j_queue.run("CREATE (j:EmbedJob) SET j = $job", job=job)
 

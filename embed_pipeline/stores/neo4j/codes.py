@@ -36,6 +36,7 @@ _BY_CODE: dict[str, Fault] = {
     "Neo.ClientError.Cluster.NotALeader": _AWAY,
     "Neo.ClientError.Transaction.Terminated": _BUSY,
     "Neo.ClientError.Transaction.LockClientStopped": _BUSY,
+    "Neo.ClientError.Procedure.ProcedureTimedOut": _BUSY,
     "Neo.ClientError.Security.AuthProviderTimeout": _AWAY,
     "Neo.DatabaseError.General.IndexCorruptionDetected": _DAMAGED,
     "Neo.DatabaseError.General.SchemaCorruptionDetected": _DAMAGED,

@@ -31,7 +31,7 @@ IS_HELD = "job.status = 'processing' AND job.lock_owner = $owner AND job.lease_t
 
 UNLOCKED = "job.lock_owner = null, job.lock_until = null, job.lease_token = null"
 
-# Zero, false and "no" are not stored beyond the seed's fields: fewer properties to read and write.
+# Zero, false and "no" are not stored where missing means the same: fewer properties to touch.
 BACK_TO_PENDING = f"""
     job.force = CASE WHEN coalesce(job.force, false) OR job.again = 2 THEN true END,
     job.again = null, job.status = 'pending', {UNLOCKED}

@@ -25,7 +25,7 @@ LOCKS = ("lease",)
 """Nodes that a transaction locks to be alone with its decision."""
 
 BUILD_PATIENCE = timedelta(minutes=10)
-"""For an index over a graph that is already large."""
+"""For one rule over a graph that is already large; a constraint is built before it returns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ def _prepare(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
     missing = [rule for rule in rules if not found.has(rule)]
     for rule in missing:
         try:
-            database.write(partial(_make, rule))
+            database.write(partial(_make, rule), timeout=BUILD_PATIENCE)
         except SchemaMissing:
             if not _look(database).has(rule):  # else another process was quicker
                 raise

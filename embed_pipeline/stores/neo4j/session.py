@@ -33,6 +33,9 @@ lasts longer is the breaker's."""
 TRANSACTION_TIMEOUT = timedelta(seconds=30)
 """The server looks every two seconds, so the end may come that much later."""
 
+AUTOCOMMIT_TIMEOUT = timedelta(minutes=15)
+"""For what works through many rows in transactions of its own; longer than the server's default."""
+
 VECTORS_SINCE = (6, 0)
 """The Bolt version that carries packed vectors."""
 
@@ -112,26 +115,27 @@ class Neo4jDatabase:
         )
         self._clock = clock
         self._check = check
-        self._timeout = transaction_timeout.total_seconds()
+        self._timeout = transaction_timeout
         self._bolt: tuple[int, int] | None = None
         self._apoc: bool | None = None
 
     def __repr__(self) -> str:
         return f"Neo4jDatabase({self.uri!r}, database={self.database!r})"
 
-    def write(self, work: Callable[[Tx], T]) -> T:
+    def write(self, work: Callable[[Tx], T], *, timeout: timedelta | None = None) -> T:
         """Run `work` in one transaction, again after a deadlock or a lost connection."""
-        return self._managed("WRITE", work)
+        return self._managed("WRITE", work, timeout)
 
     def read(self, work: Callable[[Tx], T]) -> T:
-        return self._managed("READ", work)
+        return self._managed("READ", work, None)
 
     def autocommit(self, statement: str, /, **parameters: object) -> list[Row]:
         """For what makes its own transactions (CALL … IN TRANSACTIONS); never run twice."""
         # Throws out pooled connections that died with a restart of the server.
         self.read(lambda tx: tx.one(LOOK))
         with self._named_errors(), self._session("WRITE") as session:
-            result = session.run(statement, {"now": self._now_ms(), **parameters})
+            query = neo4j.Query(statement, timeout=AUTOCOMMIT_TIMEOUT.total_seconds())
+            result = session.run(query, {"now": self._now_ms(), **parameters})
             return [dict(record) for record in result]
 
     @property
@@ -156,8 +160,10 @@ class Neo4jDatabase:
         """Give the connections back; the next use opens new ones."""
         self._drivers.close()
 
-    def _managed(self, mode: Literal["READ", "WRITE"], work: Callable[[Tx], T]) -> T:
-        @neo4j.unit_of_work(timeout=self._timeout)
+    def _managed(
+        self, mode: Literal["READ", "WRITE"], work: Callable[[Tx], T], timeout: timedelta | None
+    ) -> T:
+        @neo4j.unit_of_work(timeout=(timeout or self._timeout).total_seconds())
         def run(transaction: neo4j.ManagedTransaction) -> T:
             return work(Tx(transaction, now=self._now_ms(), name=self._named))
 
