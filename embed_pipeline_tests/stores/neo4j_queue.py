@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TypeVar
 
 from embed_pipeline.model.job import JobId
@@ -38,9 +39,9 @@ class WatchedDatabase(Neo4jDatabase):
 
     watcher: Callable[[str], None] = staticmethod(lambda _: None)
 
-    def write(self, work: Callable[[Tx], T]) -> T:
+    def write(self, work: Callable[[Tx], T], *, timeout: timedelta | None = None) -> T:
         self.watcher("write")
-        return super().write(work)
+        return super().write(work, timeout=timeout)
 
     def read(self, work: Callable[[Tx], T]) -> T:
         self.watcher("read")

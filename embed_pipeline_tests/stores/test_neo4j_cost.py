@@ -6,6 +6,7 @@ Counted in the server's db hits, by PROFILE: the same on every machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import TypeVar
 
 import pytest
@@ -56,8 +57,8 @@ class ProfiledDatabase(Neo4jDatabase):
 
     tally: list[int]
 
-    def write(self, work: Callable[[Tx], T]) -> T:
-        return super().write(lambda tx: work(ProfiledTx(tx, self.tally)))
+    def write(self, work: Callable[[Tx], T], *, timeout: timedelta | None = None) -> T:
+        return super().write(lambda tx: work(ProfiledTx(tx, self.tally)), timeout=timeout)
 
     def read(self, work: Callable[[Tx], T]) -> T:
         return super().read(lambda tx: work(ProfiledTx(tx, self.tally)))

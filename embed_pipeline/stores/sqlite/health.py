@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
-from embed_pipeline.model.health import (
-    HealthChange,
-    HealthReport,
-    after_failures,
-    after_success,
-    report,
-)
+from embed_pipeline.model.health import HealthReport, report
 from embed_pipeline.model.job import FailureRecord
 from embed_pipeline.ports.queue_control import Health
+from embed_pipeline.stores import health_notes
 from embed_pipeline.stores.sqlite.queue import QueueFile, QueueTransaction
 from embed_pipeline.stores.sqlite.shared_state import (
     all_breakers,
@@ -34,26 +28,14 @@ class SqliteHealth(Health):
 
 def note_success(transaction: QueueTransaction, *, count: int) -> None:
     before = read_health(transaction)
-    after, change = after_success(before, now=transaction.now, count=count)
-    save_health(transaction, after)
-    if change is HealthChange.RECOVERED:
-        failures = before.consecutive_failures
-        transaction.record("health.recovered", consecutive_failures=failures)
-        transaction.announce("health.recovered", consecutive_failures=failures)
+    save_health(transaction, health_notes.succeeded(transaction, before, count=count))
 
 
 def note_failures(transaction: QueueTransaction, failures: Iterable[FailureRecord]) -> None:
-    after, change = after_failures(read_health(transaction), failures)
-    save_health(transaction, after)
-    if change is HealthChange.DEGRADED:
-        count = after.consecutive_failures
-        transaction.record("health.degraded", consecutive_failures=count)
-        transaction.announce("health.degraded", consecutive_failures=count)
+    before = read_health(transaction)
+    save_health(transaction, health_notes.failed(transaction, before, failures))
 
 
 def note_crash_loop(transaction: QueueTransaction) -> None:
     before = read_health(transaction)
-    if not before.crash_loop:
-        save_health(transaction, replace(before, crash_loop=True))
-        transaction.record("health.critical", reason="every run dies")
-        transaction.announce("health.critical", reason="every run dies")
+    save_health(transaction, health_notes.crash_looped(transaction, before))
