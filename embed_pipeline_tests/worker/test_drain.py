@@ -179,7 +179,7 @@ def test_paused_queue_leases_nothing_and_says_why(world: World, logs: Logbook) -
     assert "maintenance" in logs.of("lease.refused")[0]["reason"]
 
 
-def test_second_model_is_refused_and_the_command_named(world: World) -> None:
+def test_second_model_is_refused_with_what_to_set_back(world: World) -> None:
     world.fill(1)
     world.run()
     other = Tools(
@@ -190,7 +190,7 @@ def test_second_model_is_refused_and_the_command_named(world: World) -> None:
         clock=world.clock,
     )
 
-    with pytest.raises(ModelNotActive, match="embed-pipeline model start") as refused:
+    with pytest.raises(ModelNotActive, match="`model start`") as refused:
         drain(other, owner="worker-a")
 
     assert "mock/mock@8" in str(refused.value)
