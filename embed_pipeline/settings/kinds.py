@@ -7,6 +7,7 @@ rule that is told is the rule that is checked.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,7 +22,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _HEADER_SAFE = re.compile(r"[!-~]+")
 
 
-class Kind:
+class Kind(ABC):
     """Used as `Annotated[type, Kind(...)]`; pydantic hands it the text before the type."""
 
     secret: ClassVar[bool] = False
@@ -29,12 +30,12 @@ class Kind:
     """False where the text may carry a secret and must not be repeated in a sentence."""
 
     @property
-    def allowed(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def allowed(self) -> str: ...
 
+    @abstractmethod
     def parse(self, text: str) -> object:
         """The value for pydantic, or ValueError; nobody reads the error's message."""
-        raise NotImplementedError
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
