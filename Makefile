@@ -7,6 +7,9 @@ DAGSTER_HOME := $(abspath $(EMBED_HOME))/dagster
 INSTALLED := $(VENV)/.installed
 PORT ?= 3000
 
+COMPILE = $(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+  --no-emit-index-url --no-header --no-annotate --no-strip-extras --quiet
+
 export EMBED_HOME DAGSTER_HOME
 
 .DEFAULT_GOAL := help
@@ -60,12 +63,14 @@ format: $(INSTALLED)  ## Format the code.
 stress: $(INSTALLED)  ## Long hammers: a million jobs, thousands of state-machine runs.
 	@$(BIN)/pytest -m stress -v --durations=0
 
-lock: $(INSTALLED)  ## Resolve requirements.txt anew from pyproject.toml.
+lock: $(INSTALLED)  ## Resolve the pinned requirements anew from pyproject.toml.
 	@$(BIN)/python -m pip install --quiet uv
 	@{ echo '# Every package, pinned with hashes, for Python 3.11 and newer. Made by `make lock`; do not edit.'; \
-	  $(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
-	    --no-emit-index-url --no-header --no-annotate --no-strip-extras --quiet; } > requirements.txt.new
+	  $(COMPILE); } > requirements.txt.new
 	@mv requirements.txt.new requirements.txt
+	@{ echo '# The same, with what the benchmarks compare with. Made by `make lock`; do not edit.'; \
+	  $(COMPILE) --extra benchmarks --constraint requirements.txt; } > requirements-benchmarks.txt.new
+	@mv requirements-benchmarks.txt.new requirements-benchmarks.txt
 
 clean:  ## Remove the environment, caches and local data.
 	rm -rf $(VENV) $(EMBED_HOME) .mypy_cache .pytest_cache .ruff_cache .hypothesis
