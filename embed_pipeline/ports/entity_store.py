@@ -89,6 +89,13 @@ class EntityStore(Protocol):
         """Examine the next `size` valid entities by key; unmarked graphs work too."""
 
     @abstractmethod
+    def judge(self, uids: Sequence[EntityUid], *, model: str) -> Mapping[EntityUid, Flaw | None]:
+        """What is wrong with the vector of each; None for a good one.
+
+        Those that are soft-deleted or not there are left out.
+        """
+
+    @abstractmethod
     def cursor(self, name: str) -> EntityUid | None:
         """Where a named walk stopped last time."""
 

@@ -17,6 +17,7 @@ from embed_pipeline.model.job import (
     CleanupReport,
     EmbedJob,
     EnqueueReport,
+    EntityUid,
     FailureRecord,
     JobId,
     JobRequest,
@@ -24,6 +25,7 @@ from embed_pipeline.model.job import (
 )
 from embed_pipeline.model.lease import FailReport, Lease, Settled
 from embed_pipeline.model.recovery import Recovery
+from embed_pipeline.ports.job_history import JobHistory
 from embed_pipeline.ports.queue_control import Breakers, Counters, Events, Health, SwitchBoard
 
 
@@ -47,6 +49,10 @@ class JobStore(Protocol):
     @property
     @abstractmethod
     def counters(self) -> Counters: ...
+
+    @property
+    @abstractmethod
+    def history(self) -> JobHistory: ...
 
     @abstractmethod
     def enqueue(self, requests: Sequence[JobRequest]) -> EnqueueReport:
@@ -113,6 +119,16 @@ class JobStore(Protocol):
         self, *, category: ErrorCategory | None = None, limit: int = 10_000
     ) -> tuple[JobId, ...]:
         """Give failed jobs, the oldest first, a fresh start: attempts, recoveries, strikes at 0."""
+
+    @abstractmethod
+    def cancel(
+        self, *, entity_uid: EntityUid | None = None, limit: int = 1_000
+    ) -> tuple[JobId, ...]:
+        """Delete pending jobs, all of one entity's or any; returns which.
+
+        A job that a worker holds is never touched. Nothing remembers a cancelled job: discovery
+        finds its entity again and makes a new one.
+        """
 
     @abstractmethod
     def cleanup(self, *, older_than: timedelta) -> CleanupReport:

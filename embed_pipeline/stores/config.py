@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from embed_pipeline.model.check import Check
 from embed_pipeline.model.entity import EntityMapping
 from embed_pipeline.model.policy import QueuePolicy
 from embed_pipeline.model.window import RateLimit
@@ -59,3 +60,6 @@ class Backend(Protocol):
 
     def initialise(self, config: StoreConfig) -> list[str]:
         """Make what the stores need, again if need be; a sentence per database touched."""
+
+    def examine(self, config: StoreConfig) -> list[Check]:
+        """Look at each database: reached, prepared, of a version that works. Changes nothing."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from embed_pipeline.model.breaker import Breaker
 from embed_pipeline.model.health import HealthRecord
-from embed_pipeline.model.job import FailureRecord
+from embed_pipeline.model.job import EmbedJob, FailureRecord, JobStatus
 from embed_pipeline.model.switch import Switch, SwitchState
 
 Document = Mapping[str, Any]
@@ -17,11 +18,15 @@ MILLISECOND = timedelta(milliseconds=1)
 MICROSECOND = timedelta(microseconds=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+STATUSES = {status.value: status for status in JobStatus}
+"""By value; the enum's own look-up costs ten times as much, and is made for every job."""
+
 
 def to_ms(moment: datetime) -> int:
     return (moment - EPOCH) // MILLISECOND
 
 
+@lru_cache(maxsize=4_096)  # the jobs of a lease share most of their moments
 def from_ms(value: int) -> datetime:
     return EPOCH + value * MILLISECOND
 
@@ -41,6 +46,15 @@ def moment_or_none(value: int | None) -> datetime | None:
 
 def ms_or_none(moment: datetime | None) -> int | None:
     return None if moment is None else to_ms(moment)
+
+
+def place_behind(job: EmbedJob | None, *, since: datetime) -> tuple[int, str]:
+    """Time and id where a page of ended jobs begins: behind the job, never before `since`."""
+    # No id is empty, so the first page is behind nothing.
+    first = (to_ms(since), "")
+    if job is None or job.processed_at is None:
+        return first
+    return max(first, (to_ms(job.processed_at), job.id))
 
 
 def failure_fields(failure: FailureRecord) -> dict[str, str | None]:

@@ -66,6 +66,11 @@ def open_queue(address: Address, *, clock: Clock | None = None) -> QueueDatabase
     return QueueDatabase(connect(address, clock=clock), clock=clock)
 
 
+def open_jobs(address: Address, *, policy: QueuePolicy | None = None) -> Neo4jJobStore:
+    """By the server's clock, as another process would."""
+    return Neo4jJobStore(open_queue(address), policy=policy)
+
+
 def prepared(server: BedServer) -> Address:
     """The server's address, once the queue's schema is there."""
     database = connect(server.address)

@@ -16,6 +16,11 @@ from embed_pipeline.stores.sqlite.rate_limiter import SqliteRateLimiter
 from embed_pipeline_tests.clocks import FakeClock
 
 
+def open_jobs(path: Path, *, policy: QueuePolicy | None = None) -> SqliteJobStore:
+    """By the host's clock, as another process would."""
+    return SqliteJobStore(QueueFile(path), policy=policy)
+
+
 class SqliteQueueBackend:
     def __init__(self, path: Path, clock: FakeClock) -> None:
         self.path = path

@@ -5,12 +5,13 @@ Counted in the server's db hits, by PROFILE: the same on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import TypeVar
 
 import pytest
 
+from embed_pipeline.model.job import EntityUid, JobId, JobStatus
 from embed_pipeline.stores.neo4j import cypher_recovery
 from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
 from embed_pipeline.stores.neo4j.queue import QueueDatabase
@@ -173,6 +174,10 @@ def crowded(neo4j_queue: BedServer, lease_costs: dict[str, int]) -> Address:
         pytest.param(lambda store: store.failed_jobs(), 20, id="failed_jobs"),
         pytest.param(lambda store: store.retry_failed(), 20, id="retry_failed"),
         pytest.param(lambda store: store.events.recent(limit=10), 150, id="events"),
+        pytest.param(lambda store: store.cancel(entity_uid=EntityUid("x")), 20, id="cancel"),
+        pytest.param(lambda store: store.history.of_entity(EntityUid("x")), 20, id="of_entity"),
+        pytest.param(lambda store: store.history.ended(since=CLOCK.now() + DAY), 20, id="ended"),
+        pytest.param(lambda store: store.history.walk(status=JobStatus.FAILED), 20, id="walk"),
     ],
 )
 def test_call_with_nothing_to_do_costs_nothing(
@@ -218,3 +223,35 @@ def test_recovery_touches_in_proportion_to_what_it_returns(
         assert len(store.recover_stale().jobs) == 100
 
     assert hits(crowded, recover) <= idle + 100 * 50
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(lambda store, n: store.history.walk(limit=n), id="walk"),
+        pytest.param(
+            lambda store, n: store.history.walk(limit=n, status=JobStatus.PENDING),
+            id="walk of pending",
+        ),
+        pytest.param(
+            lambda store, n: store.history.ended(since=CLOCK.now() - DAY, limit=n), id="ended"
+        ),
+        pytest.param(
+            lambda store, n: store.history.ended(
+                since=CLOCK.now() - DAY, after=store.get(JobId("done5")), limit=n
+            ),
+            id="ended in the same millisecond",
+        ),
+        pytest.param(lambda store, n: store.cancel(limit=n), id="cancel"),
+    ],
+)
+def test_a_page_of_the_history_touches_in_proportion_to_what_it_returns(
+    crowded: Address, page: Callable[[Neo4jJobStore, int], Sequence[object]]
+) -> None:
+    for size in (10, 100):
+        found: list[object] = []
+
+        cost = hits(crowded, lambda store, size=size: found.extend(page(store, size)))  # type: ignore[misc]
+
+        assert len(found) == size
+        assert cost <= 100 + size * 60

@@ -95,14 +95,16 @@ def still_waiting(threads: ThreadPoolExecutor, call: Callable[[], T]) -> Future[
     return future
 
 
-def _lease_all(address: Address, process: int, answers: multiprocessing.Queue[list[str]]) -> None:
+def _lease_all(
+    address: Address, process: int, batch: int, answers: multiprocessing.Queue[list[str]]
+) -> None:
     store = Neo4jJobStore(open_queue(address))
     taken: list[str] = []
 
     def drain(thread: int) -> None:
         owner, call = f"{process}-{thread}", 0
         while jobs := store.lease(
-            owner=owner, model=MODEL, limit=50, token=f"{owner}-{call}"
+            owner=owner, model=MODEL, limit=batch, token=f"{owner}-{call}"
         ).job_ids:
             taken.extend(jobs)
             call += 1
@@ -116,11 +118,14 @@ def _lease_all(address: Address, process: int, answers: multiprocessing.Queue[li
     answers.put(taken)
 
 
-def lease_everything_once(address: Address, store: Neo4jJobStore, *, count: int) -> None:
+def lease_everything_once(
+    address: Address, store: Neo4jJobStore, *, count: int, batch: int = 50
+) -> None:
     add_jobs(store, count)
     answers: multiprocessing.Queue[list[str]] = PROCESSES.Queue()
     processes = [
-        PROCESSES.Process(target=_lease_all, args=(address, number, answers)) for number in range(2)
+        PROCESSES.Process(target=_lease_all, args=(address, number, batch, answers))
+        for number in range(2)
     ]
     for process in processes:
         process.start()

@@ -121,6 +121,24 @@ class TestQueue:
             with pytest.raises(SchemaMissing, match="99"):
                 action(queue)
 
+    def test_an_index_of_an_earlier_version_is_replaced(
+        self, neo4j_queue: BedServer, queue: Neo4jDatabase
+    ) -> None:
+        schema.prepare_queue(queue)
+        neo4j_queue.run("MATCH (s:QueueSchema) SET s.version = 1")
+        neo4j_queue.run("DROP INDEX embedjob_ended_id")
+        neo4j_queue.run(
+            "CREATE INDEX embedjob_ended FOR (j:EmbedJob) ON (j.status, j.processed_at)"
+        )
+
+        with pytest.raises(SchemaMissing, match="embed-pipeline init"):
+            schema.check_queue(queue)
+        schema.prepare_queue(queue)
+
+        schema.check_queue(queue)
+        assert "embedjob_ended_id" in names(neo4j_queue)
+        assert "embedjob_ended" not in names(neo4j_queue)
+
     def test_jobs_of_another_program_are_adopted(
         self, neo4j_queue: BedServer, queue: Neo4jDatabase
     ) -> None:

@@ -5,12 +5,13 @@ Counted in steps of SQLite's virtual machine, which are the same on every machin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from embed_pipeline.model.job import EntityUid, JobId, JobStatus
 from embed_pipeline.stores.notation import to_ms
 from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
 from embed_pipeline_tests.clocks import DAY, HOUR, FakeClock
@@ -122,12 +123,51 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteQueueBac
         pytest.param(lambda store: store.next_due(model=MODEL), id="next_due"),
         pytest.param(lambda store: store.live_owners(), id="live_owners"),
         pytest.param(lambda store: take(store, 10), id="lease"),
+        pytest.param(lambda store: store.cancel(entity_uid=EntityUid("x")), id="cancel"),
+        pytest.param(lambda store: store.history.of_entity(EntityUid("x")), id="of_entity"),
+        pytest.param(
+            lambda store: store.history.ended(since=store.now() + DAY), id="history.ended"
+        ),
+        pytest.param(
+            lambda store: store.history.walk(status=JobStatus.FAILED), id="history.walk of failed"
+        ),
     ],
 )
 def test_call_with_nothing_to_do_costs_nothing(
     crowded: SqliteQueueBackend, call: Callable[[SqliteJobStore], object]
 ) -> None:
     assert steps(crowded, call) < 2_500
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(lambda store, n: store.history.walk(limit=n), id="walk"),
+        pytest.param(
+            lambda store, n: store.history.walk(limit=n, after=JobId("completed5")), id="next page"
+        ),
+        pytest.param(
+            lambda store, n: store.history.ended(since=store.now() - DAY, limit=n), id="ended"
+        ),
+        pytest.param(
+            lambda store, n: store.history.ended(
+                since=store.now() - DAY, after=store.get(JobId("completed5")), limit=n
+            ),
+            id="ended in the same millisecond",
+        ),
+        pytest.param(lambda store, n: store.cancel(limit=n), id="cancel"),
+    ],
+)
+def test_a_page_of_the_history_costs_as_much_as_it_returns(
+    crowded: SqliteQueueBackend, page: Callable[[SqliteJobStore, int], Sequence[object]]
+) -> None:
+    for size in (10, 100):
+        found: list[object] = []
+
+        cost = steps(crowded, lambda store, size=size: found.extend(page(store, size)))  # type: ignore[misc]
+
+        assert len(found) == size
+        assert cost < 1_000 + size * 150
 
 
 def test_events_are_not_read_by_transitions(backend: SqliteQueueBackend) -> None:

@@ -75,6 +75,28 @@ def test_newer_schema_is_refused_with_advice(path: Path) -> None:
         store_at(path).get_queue_status()
 
 
+def test_file_of_an_earlier_version_is_brought_up_with_its_jobs(path: Path) -> None:
+    store = store_at(path)
+    add_jobs(store, 3)
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.executescript("""
+            DROP INDEX job_ended; DROP INDEX job_failed_id;
+            CREATE INDEX job_ended ON embed_job (processed_at)
+                WHERE status IN ('completed', 'failed');
+            PRAGMA user_version = 1;
+        """)
+    connection.close()
+
+    upgraded = store_at(path)
+
+    assert upgraded.get_queue_status().pending == 3
+    with upgraded.queue.reading() as look:
+        indexes = {row["name"]: row["sql"] for row in look.all("SELECT * FROM sqlite_master")}
+    assert "job_failed_id" in indexes
+    assert "(processed_at, id)" in indexes["job_ended"]
+
+
 def test_full_disk_is_critical_and_loses_nothing(path: Path) -> None:
     store = store_at(path)
     add_jobs(store, 10)

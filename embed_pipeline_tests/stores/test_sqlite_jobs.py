@@ -21,6 +21,7 @@ from embed_pipeline_tests.contracts.job_store.control import (
 from embed_pipeline_tests.contracts.job_store.enqueue import EnqueueContract
 from embed_pipeline_tests.contracts.job_store.fail import FailContract
 from embed_pipeline_tests.contracts.job_store.heartbeat import HeartbeatContract
+from embed_pipeline_tests.contracts.job_store.history import CancelContract, HistoryContract
 from embed_pipeline_tests.contracts.job_store.lease import LeaseContract
 from embed_pipeline_tests.contracts.job_store.recover import (
     RecoverContract,
@@ -78,6 +79,12 @@ class TestCleanup(CleanupContract): ...
 
 
 class TestStatus(StatusContract): ...
+
+
+class TestHistory(HistoryContract): ...
+
+
+class TestCancel(CancelContract): ...
 
 
 class TestHalt(HaltContract): ...

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from functools import partial
 
 from embed_pipeline.errors import ConfigurationError
+from embed_pipeline.model.check import Check
 from embed_pipeline.model.policy import QueuePolicy
 from embed_pipeline.model.window import RateLimit
+from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.stores.config import Server, StoreConfig
 from embed_pipeline.stores.neo4j import schema
 from embed_pipeline.stores.neo4j.entity_store import Neo4jEntityStore
+from embed_pipeline.stores.neo4j.examining import examine_database
 from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
 from embed_pipeline.stores.neo4j.queue import QueueDatabase
 from embed_pipeline.stores.neo4j.rate_limiter import Neo4jRateLimiter
@@ -35,6 +38,20 @@ def open_graph(config: StoreConfig) -> Neo4jEntityStore:
     check = partial(schema.check_graph, mapping=config.mapping)
     database = _database(config.graph, config, check=check)
     return Neo4jEntityStore(database, mapping=config.mapping)
+
+
+def examine(config: StoreConfig) -> list[Check]:
+    clock = config.clock or SystemClock()
+    queue, graph = _database(config.queue, config), _database(config.graph, config)
+    check_graph = partial(schema.check_graph, mapping=config.mapping)
+    try:
+        return [
+            *examine_database("queue", queue, check_schema=schema.check_queue, now=clock.now),
+            *examine_database("graph", graph, check_schema=check_graph, now=clock.now),
+        ]
+    finally:
+        queue.close()
+        graph.close()
 
 
 def initialise(config: StoreConfig) -> list[str]:

@@ -91,7 +91,8 @@ CUTOFF = f"RETURN {NOW} - $age AS cutoff"
 
 # Found by place, and looked at again under the lock: a job revived meanwhile stays.
 ENDED_JOBS = """
-MATCH (job:EmbedJob) WHERE job.status = $status AND job.processed_at < $cutoff
+MATCH (job:EmbedJob)
+WHERE job.status = $status AND job.processed_at < $cutoff AND job.id IS NOT NULL
 RETURN elementId(job) AS place
 """
 
@@ -125,7 +126,8 @@ RETURN updateStatistics.nodesDeleted AS deleted, failedOperations AS failed,
 
 # The same without APOC. It cannot run inside another transaction.
 DELETE_ENDED_JOBS = f"""
-MATCH (job:EmbedJob) WHERE job.status = $status AND job.processed_at < $cutoff
+MATCH (job:EmbedJob)
+WHERE job.status = $status AND job.processed_at < $cutoff AND job.id IS NOT NULL
 CALL (job) {{
     {LOCK}
     WITH job WHERE job.status = $status AND job.processed_at < $cutoff

@@ -89,6 +89,12 @@ WITH e ORDER BY e.{key} LIMIT $size
 RETURN {read}, {facts}
 """
 
+READ_WITH_FACTS = """
+UNWIND $uids AS uid
+MATCH (e:{entity} {{{key}: uid}}) WHERE e.{valid_to} IS NULL
+RETURN {read}, {facts}
+"""
+
 # -- models, cursors, probe: nodes of our own -------------------------------------------------
 
 READ_MODELS = """

@@ -84,6 +84,9 @@ class Neo4jEntityStore(EntityStore):
     ) -> Page:
         return entity_walk.walk(self._graph, model=model, flaws=flaws, after=after, size=size)
 
+    def judge(self, uids: Sequence[EntityUid], *, model: str) -> Mapping[EntityUid, Flaw | None]:
+        return entity_walk.judge(self._graph, uids, model=model)
+
     def cursor(self, name: str) -> EntityUid | None:
         rows = self._graph.read(lambda session: session.all(cypher.READ_CURSOR, name=name))
         return rows[0]["uid"] if rows else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from embed_pipeline.model.embedding import (
     Bookmark,
@@ -87,6 +87,13 @@ def walk(
     )
 
 
+def judge(graph: Graph, uids: Sequence[EntityUid], *, model: str) -> dict[EntityUid, Flaw | None]:
+    if not uids:
+        return {}
+    record, found = _read(graph, cypher.READ_WITH_FACTS, model=model, uids=list(uids))
+    return {entity.uid: flaw_of(entity, facts, record) for entity, facts in found}
+
+
 def coverage(graph: Graph, *, model: str) -> Coverage:
     """Page by page: no transaction lasts, and none holds the whole graph in memory."""
     counts: Counter[Flaw | None] = Counter()
@@ -117,11 +124,11 @@ def _judge(
 
 
 def _read(
-    graph: Graph, statement: str, *, model: str, after: EntityUid, size: int
+    graph: Graph, statement: str, *, model: str, **asked: object
 ) -> tuple[ModelRecord | None, list[tuple[Entity, VectorFacts | None]]]:
     def look(session: GraphSession) -> tuple[ModelRecord | None, list[Row]]:
         record = find_model(session, model)
-        return record, session.all(statement, of=property_of(record), after=after, size=size)
+        return record, session.all(statement, of=property_of(record), **asked)
 
     record, rows = graph.read(look)
     page = [

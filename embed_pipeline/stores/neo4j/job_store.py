@@ -11,6 +11,7 @@ from embed_pipeline.model.job import (
     EmbedJob,
     Enqueued,
     EnqueueReport,
+    EntityUid,
     FailureRecord,
     JobId,
     JobRequest,
@@ -20,15 +21,23 @@ from embed_pipeline.model.lease import FailReport, Lease, Settled
 from embed_pipeline.model.policy import QueuePolicy
 from embed_pipeline.model.recovery import RecoveredJob, Recovery
 from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.stores.neo4j import (
+    cancelling,
+    enqueueing,
+    failing,
+    leasing,
+    recovering,
+    rows,
+    settling,
+)
 from embed_pipeline.stores.neo4j import cypher_jobs as cypher
 from embed_pipeline.stores.neo4j import cypher_queue as queue_cypher
-from embed_pipeline.stores.neo4j import cypher_recovery as recovery_cypher
-from embed_pipeline.stores.neo4j import enqueueing, failing, leasing, recovering, rows, settling
 from embed_pipeline.stores.neo4j.breakers import Neo4jBreakers
 from embed_pipeline.stores.neo4j.cleaning import Cleaner
 from embed_pipeline.stores.neo4j.events import Neo4jCounters, Neo4jEvents
 from embed_pipeline.stores.neo4j.health import Neo4jHealth
-from embed_pipeline.stores.neo4j.queue import QueueDatabase, QueueReading, QueueTransaction
+from embed_pipeline.stores.neo4j.history import Neo4jJobHistory
+from embed_pipeline.stores.neo4j.queue import QueueDatabase, QueueTransaction
 from embed_pipeline.stores.neo4j.session import Row
 from embed_pipeline.stores.neo4j.switch import Neo4jSwitchBoard
 from embed_pipeline.stores.notation import from_ms
@@ -46,6 +55,7 @@ class Neo4jJobStore(JobStore):
         self._health = Neo4jHealth(queue)
         self._events = Neo4jEvents(queue)
         self._counters = Neo4jCounters(queue)
+        self._history = Neo4jJobHistory(queue)
         self._cleaner = Cleaner(queue)
 
     @property
@@ -67,6 +77,10 @@ class Neo4jJobStore(JobStore):
     @property
     def counters(self) -> Neo4jCounters:
         return self._counters
+
+    @property
+    def history(self) -> Neo4jJobHistory:
+        return self._history
 
     def enqueue(self, requests: Sequence[JobRequest]) -> EnqueueReport:
         outcomes: list[Enqueued] = []
@@ -179,14 +193,16 @@ class Neo4jJobStore(JobStore):
     def retry_failed(
         self, *, category: ErrorCategory | None = None, limit: int = 10_000
     ) -> tuple[JobId, ...]:
-        def work(transaction: QueueTransaction) -> tuple[JobId, ...]:
-            found = transaction.one(recovery_cypher.RETRY_FAILED, category=category, limit=limit)
-            job_ids = tuple(JobId(job_id) for job_id in found["done"])
-            if job_ids:
-                transaction.record("jobs.retried", job_ids=job_ids)
-            return job_ids
+        return self.queue.write(
+            lambda transaction: recovering.retry_failed(transaction, category, limit)
+        )
 
-        return self.queue.write(work)
+    def cancel(
+        self, *, entity_uid: EntityUid | None = None, limit: int = PAGE
+    ) -> tuple[JobId, ...]:
+        return self.queue.write(
+            lambda transaction: cancelling.cancel(transaction, entity_uid=entity_uid, limit=limit)
+        )
 
     def cleanup(self, *, older_than: timedelta) -> CleanupReport:
         return self._cleaner.cleanup(older_than=older_than)
@@ -214,7 +230,7 @@ class Neo4jJobStore(JobStore):
         return self.queue.read(recovering.has_stale)
 
     def live_owners(self) -> frozenset[str]:
-        return self.queue.read(_live_owners)
+        return self.queue.read(leasing.live_owners)
 
     def get_queue_status(self) -> QueueStatus:
         found = self.queue.read(lambda look: look.all(cypher.COUNT_BY_STATUS))
@@ -222,14 +238,3 @@ class Neo4jJobStore(JobStore):
 
     def close(self) -> None:
         self.queue.close()
-
-
-def _live_owners(look: QueueReading) -> frozenset[str]:
-    """From owner to owner along the index, instead of reading all their jobs."""
-    owners: set[str] = set()
-    after = ""
-    while found := look.all(cypher.NEXT_OWNER, after=after):
-        after = found[0]["owner"]
-        if found[0]["alive"]:
-            owners.add(after)
-    return frozenset(owners)

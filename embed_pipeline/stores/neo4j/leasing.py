@@ -13,7 +13,7 @@ from embed_pipeline.model.switch import Switch, SwitchState
 from embed_pipeline.model.travel import Tier, company
 from embed_pipeline.stores.neo4j import cypher_jobs as cypher
 from embed_pipeline.stores.neo4j import rows
-from embed_pipeline.stores.neo4j.queue import QueueTransaction
+from embed_pipeline.stores.neo4j.queue import QueueReading, QueueTransaction
 from embed_pipeline.stores.neo4j.session import Row
 from embed_pipeline.stores.neo4j.shared_state import (
     SWITCH,
@@ -125,3 +125,14 @@ def _in_lease_order(found: Iterable[Row]) -> tuple[EmbedJob, ...]:
     jobs = [rows.job_of(node) for node in found]
     jobs.sort(key=lambda job: (-job.priority, job.available_at, job.id))
     return tuple(jobs)
+
+
+def live_owners(look: QueueReading) -> frozenset[str]:
+    """From owner to owner along the index, instead of reading all their jobs."""
+    owners: set[str] = set()
+    after = ""
+    while found := look.all(cypher.NEXT_OWNER, after=after):
+        after = found[0]["owner"]
+        if found[0]["alive"]:
+            owners.add(after)
+    return frozenset(owners)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.job import LEASE_EXPIRED, LEASE_TIMEOUT, EmbedJob, FailureRecord
+from embed_pipeline.model.job import LEASE_EXPIRED, LEASE_TIMEOUT, EmbedJob, FailureRecord, JobId
 from embed_pipeline.model.recovery import Fate, RecoveredJob, RecoveryPolicy, fate_of
 from embed_pipeline.stores.neo4j import cypher_holding, health, rows
 from embed_pipeline.stores.neo4j import cypher_recovery as cypher
@@ -118,3 +118,13 @@ def _account(
         health.note_failures(transaction, [WORKER_KILLER] * len(failed))
     if any(job.fate is Fate.WAITING for job in recovered):
         health.note_crash_loop(transaction)
+
+
+def retry_failed(
+    transaction: QueueTransaction, category: ErrorCategory | None, limit: int
+) -> tuple[JobId, ...]:
+    found = transaction.one(cypher.RETRY_FAILED, category=category, limit=limit)
+    job_ids = tuple(JobId(job_id) for job_id in found["done"])
+    if job_ids:
+        transaction.record("jobs.retried", job_ids=job_ids)
+    return job_ids

@@ -13,15 +13,8 @@ from typing import Any
 
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.model.event import Event
-from embed_pipeline.model.job import (
-    DEFAULT_PRIORITY,
-    Again,
-    EmbedJob,
-    EntityUid,
-    JobId,
-    JobStatus,
-)
-from embed_pipeline.stores.notation import MILLISECOND, from_ms, moment_or_none
+from embed_pipeline.model.job import DEFAULT_PRIORITY, Again, EmbedJob, JobId
+from embed_pipeline.stores.notation import MILLISECOND, STATUSES, from_ms, moment_or_none
 
 Properties = Mapping[str, Any]
 
@@ -31,14 +24,14 @@ def in_ms(duration: timedelta) -> int:
 
 
 def job_of(node: Properties) -> EmbedJob:
-    category = node.get("error_category")
+    category, again = node.get("error_category"), node.get("again")
     created_at = node.get("created_at", 0)
     return EmbedJob(
-        id=JobId(node["id"]),
-        entity_uid=EntityUid(node["entity_uid"]),
+        id=node["id"],
+        entity_uid=node["entity_uid"],
         model=node["model"],
         version=node["version"],
-        status=JobStatus(node["status"]),
+        status=STATUSES[node["status"]],
         priority=node.get("priority", DEFAULT_PRIORITY),
         created_at=from_ms(created_at),
         available_at=from_ms(node.get("available_at", created_at)),
@@ -53,7 +46,7 @@ def job_of(node: Properties) -> EmbedJob:
         recovered_at=moment_or_none(node.get("recovered_at")),
         strikes=node.get("strikes", 0),
         force=node.get("force", False),
-        again=Again(node.get("again", 0)),
+        again=Again(again) if again else Again.NO,
         error=node.get("error"),
         error_type=node.get("error_type"),
         error_category=ErrorCategory(category) if category else None,

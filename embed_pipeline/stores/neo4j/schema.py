@@ -16,10 +16,15 @@ from embed_pipeline.model.entity import EntityMapping
 from embed_pipeline.model.job import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY
 from embed_pipeline.stores.neo4j import schema_cypher as cypher
 from embed_pipeline.stores.neo4j.mapping import check_mapping, quoted
-from embed_pipeline.stores.neo4j.schema_cypher import QUEUE_RULES, Rule, graph_rules
+from embed_pipeline.stores.neo4j.schema_cypher import (
+    QUEUE_RULES,
+    RETIRED_QUEUE_INDEXES,
+    Rule,
+    graph_rules,
+)
 from embed_pipeline.stores.neo4j.session import Neo4jDatabase, Row, Tx
 
-VERSION = 1
+VERSIONS = {"queue": 2, "graph": 1}
 
 LOCKS = ("lease",)
 """Nodes that a transaction locks to be alone with its decision."""
@@ -44,7 +49,10 @@ class Found:
 
 def prepare_queue(database: Neo4jDatabase, *, max_attempts: int = 3) -> int:
     """Make what is missing; return how many jobs of another program were adopted."""
-    _prepare(database, "queue", QUEUE_RULES)
+    before = _prepare(database, "queue", QUEUE_RULES)
+    if before is not None and before < VERSIONS["queue"]:
+        for name in RETIRED_QUEUE_INDEXES:
+            database.write(partial(_drop, name), timeout=BUILD_PATIENCE)
     adopted = database.autocommit(
         cypher.ADOPT_JOBS,
         priority=DEFAULT_PRIORITY,
@@ -55,7 +63,7 @@ def prepare_queue(database: Neo4jDatabase, *, max_attempts: int = 3) -> int:
 
     def finish(tx: Tx) -> None:
         tx.all(cypher.MAKE_LOCKS, names=list(LOCKS))
-        tx.all(cypher.SAVE_QUEUE_VERSION, version=VERSION)
+        tx.all(cypher.SAVE_QUEUE_VERSION, version=VERSIONS["queue"])
 
     database.write(finish)
     return int(adopted[0]["adopted"])
@@ -69,15 +77,18 @@ def prepare_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
     """Make what is missing; entities stay as they are."""
     check_mapping(mapping)
     _prepare(database, "graph", graph_rules(mapping))
-    database.write(lambda tx: tx.all(cypher.SAVE_GRAPH_VERSION, version=VERSION))
+    database.write(lambda tx: tx.all(cypher.SAVE_GRAPH_VERSION, version=VERSIONS["graph"]))
 
 
 def check_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
     _check(database, "graph", graph_rules(mapping))
 
 
-def _prepare(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
-    """A look first: even a command that changes nothing waits for every open transaction."""
+def _prepare(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> int | None:
+    """Make the rules that are missing; return the version that was there.
+
+    A look first: even a command that changes nothing waits for every open transaction.
+    """
     found = _usable(database, role)
     missing = [rule for rule in rules if not found.has(rule)]
     for rule in missing:
@@ -96,12 +107,14 @@ def _prepare(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
                     f"The {rule} cannot be made in {_place(database)}: something else there is "
                     f"named {rule.name}, or it failed."
                 )
+    version: int | None = found.versions[role]
+    return version
 
 
 def _check(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
     found = _usable(database, role)
     missing = [str(rule) for rule in rules if not found.has(rule)]
-    if missing or found.versions[role] != VERSION:
+    if missing or found.versions[role] != VERSIONS[role]:
         lacking = f" It lacks {len(missing)} rules, among them the {missing[0]}." if missing else ""
         raise SchemaMissing(
             f"The {role}'s schema is not (all) there in {_place(database)}: "
@@ -122,10 +135,10 @@ def _usable(database: Neo4jDatabase, role: str) -> Found:
             [f"The {role} needs a database of its own: {_place(database)} is the {other}'s."]
         )
     version = found.versions[role]
-    if version is not None and version > VERSION:
+    if version is not None and version > VERSIONS[role]:
         raise SchemaMissing(
             f"The {role}'s schema in {_place(database)} has version {version}, this program knows "
-            f"{VERSION}: use the program that made it."
+            f"{VERSIONS[role]}: use the program that made it."
         )
     return found
 
@@ -147,6 +160,10 @@ def _make(rule: Rule, tx: Tx) -> None:
     properties = ", ".join("n." + quoted(name) for name in rule.properties)
     filled = statement.format(label=quoted(rule.label), properties=properties)
     tx.all(filled, name=rule.name)
+
+
+def _drop(name: str, tx: Tx) -> None:
+    tx.all(cypher.DROP_INDEX, name=name)
 
 
 def _place(database: Neo4jDatabase) -> str:

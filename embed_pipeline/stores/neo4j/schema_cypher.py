@@ -41,7 +41,8 @@ QUEUE_RULES = (
     # Equality down to the due time, so that a lease seeks and never walks deferred jobs.
     _index("embedjob_ready", "EmbedJob", "status", "model", "rank", "tier", "available_at"),
     _index("embedjob_expiry", "EmbedJob", "status", "lock_until"),
-    _index("embedjob_ended", "EmbedJob", "status", "processed_at"),
+    # With the id, so that the history pages through jobs that ended in the same millisecond.
+    _index("embedjob_ended_id", "EmbedJob", "status", "processed_at", "id"),
     # Jobs that another program left without an end of lease are in no index on it.
     _index("embedjob_status", "EmbedJob", "status", "id"),
     # Null for everything but leased jobs, so these two stay small.
@@ -53,6 +54,9 @@ QUEUE_RULES = (
     _unique("queuecounter_name", "QueueCounter", "name"),
     _unique("budget_provider", "Budget", "provider"),
 )
+
+RETIRED_QUEUE_INDEXES = ("embedjob_ended",)
+"""Made by earlier versions, and kept up at every change of a job for nothing."""
 
 
 def graph_rules(mapping: EntityMapping) -> tuple[Rule, ...]:
@@ -78,6 +82,8 @@ CREATE CONSTRAINT $name IF NOT EXISTS FOR (n:{label}) REQUIRE ({properties}) IS 
 CREATE_INDEX = """
 CREATE INDEX $name IF NOT EXISTS FOR (n:{label}) ON ({properties})
 """
+
+DROP_INDEX = "DROP INDEX $name IF EXISTS"
 
 FIND_CONSTRAINTS = """
 SHOW CONSTRAINTS YIELD type, labelsOrTypes, properties

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from embed_pipeline.model.check import Check, ok
 from embed_pipeline.model.policy import QueuePolicy
 from embed_pipeline.model.window import RateLimit
 from embed_pipeline.stores.config import StoreConfig
 from embed_pipeline.stores.sqlite.entity_store import SqliteEntityStore
+from embed_pipeline.stores.sqlite.examining import examine_file
 from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
 from embed_pipeline.stores.sqlite.queue import QueueFile
 from embed_pipeline.stores.sqlite.rate_limiter import SqliteRateLimiter
@@ -30,6 +32,19 @@ def open_queue(config: StoreConfig) -> SqliteQueue:
 
 def open_graph(config: StoreConfig) -> SqliteEntityStore:
     return SqliteEntityStore(config.home / GRAPH_FILE, mapping=config.mapping, clock=config.clock)
+
+
+def examine(config: StoreConfig) -> list[Check]:
+    queue, graph = open_queue(config), open_graph(config)
+    try:
+        return [
+            examine_file("queue", config.home / QUEUE_FILE, queue.jobs.get_queue_status),
+            examine_file("graph", config.home / GRAPH_FILE, graph.models),
+            ok("clock", "leases are timed by the clock of this machine"),
+        ]
+    finally:
+        queue.jobs.close()
+        graph.close()
 
 
 def initialise(config: StoreConfig) -> list[str]:

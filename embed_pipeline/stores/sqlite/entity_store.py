@@ -82,6 +82,9 @@ class SqliteEntityStore(EntityStore):
     ) -> Page:
         return entity_walk.walk(self._graph, model=model, flaws=flaws, after=after, size=size)
 
+    def judge(self, uids: Sequence[EntityUid], *, model: str) -> Mapping[EntityUid, Flaw | None]:
+        return entity_walk.judge(self._graph, uids, model=model)
+
     def cursor(self, name: str) -> EntityUid | None:
         with self._graph.reading() as session:
             rows = session.all(sql.READ_CURSOR, name=name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from embed_pipeline.model.embedding import (
     Bookmark,
@@ -23,6 +23,7 @@ from embed_pipeline.stores.sqlite import entity_rows
 from embed_pipeline.stores.sqlite import entity_statements as sql
 from embed_pipeline.stores.sqlite.entity_graph import GraphFile, GraphSession
 from embed_pipeline.stores.sqlite.model_registry import find_model, property_of
+from embed_pipeline.stores.sqlite.rows import as_list
 
 PAGE = 500
 """Rows of a page whose size nobody chose: texts can be long, so memory stays small."""
@@ -87,6 +88,17 @@ def walk(
     )
 
 
+def judge(
+    graph: GraphFile, uids: Sequence[EntityUid], *, model: str
+) -> dict[EntityUid, Flaw | None]:
+    if not uids:
+        return {}
+    with graph.reading() as session:
+        record = find_model(session, model)
+        found = _read(session, sql.READ_WITH_FACTS, record, uids=as_list(uids))
+    return {e.uid: flaw_of(e, facts, record) for e, facts in found if e.is_valid}
+
+
 def coverage(graph: GraphFile, *, model: str) -> Coverage:
     """Page by page, so that writers and other threads get their turn in between."""
     counts: Counter[Flaw | None] = Counter()
@@ -122,11 +134,9 @@ def _read(
     session: GraphSession,
     statement: str,
     record: ModelRecord | None,
-    *,
-    after: EntityUid,
-    size: int,
+    **asked: object,
 ) -> list[tuple[Entity, VectorFacts | None]]:
-    rows = session.all(statement, property=property_of(record), after=after, size=size)
+    rows = session.all(statement, property=property_of(record), **asked)
     return [
         (entity_rows.entity_of(row, session.mapping), entity_rows.facts_of(row)) for row in rows
     ]

@@ -12,6 +12,7 @@ from embed_pipeline.model.job import (
     EmbedJob,
     Enqueued,
     EnqueueReport,
+    EntityUid,
     FailureRecord,
     JobId,
     JobRequest,
@@ -22,12 +23,21 @@ from embed_pipeline.model.policy import QueuePolicy
 from embed_pipeline.model.recovery import RecoveredJob, Recovery
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.stores.notation import from_ms
-from embed_pipeline.stores.sqlite import enqueueing, failing, leasing, recovering, rows, settling
+from embed_pipeline.stores.sqlite import (
+    cancelling,
+    cleaning,
+    enqueueing,
+    failing,
+    leasing,
+    recovering,
+    rows,
+    settling,
+)
 from embed_pipeline.stores.sqlite import job_statements as sql
-from embed_pipeline.stores.sqlite import queue_statements as queue_sql
 from embed_pipeline.stores.sqlite.breakers import SqliteBreakers
 from embed_pipeline.stores.sqlite.events import SqliteCounters, SqliteEvents
 from embed_pipeline.stores.sqlite.health import SqliteHealth
+from embed_pipeline.stores.sqlite.history import SqliteJobHistory
 from embed_pipeline.stores.sqlite.queue import QueueFile, QueueTransaction
 from embed_pipeline.stores.sqlite.switch import SqliteSwitchBoard
 
@@ -44,6 +54,7 @@ class SqliteJobStore(JobStore):
         self._health = SqliteHealth(queue)
         self._events = SqliteEvents(queue)
         self._counters = SqliteCounters(queue)
+        self._history = SqliteJobHistory(queue)
 
     @property
     def switch(self) -> SqliteSwitchBoard:
@@ -64,6 +75,10 @@ class SqliteJobStore(JobStore):
     @property
     def counters(self) -> SqliteCounters:
         return self._counters
+
+    @property
+    def history(self) -> SqliteJobHistory:
+        return self._history
 
     def enqueue(self, requests: Sequence[JobRequest]) -> EnqueueReport:
         outcomes: list[Enqueued] = []
@@ -175,24 +190,14 @@ class SqliteJobStore(JobStore):
                 transaction.record("jobs.retried", job_ids=job_ids)
             return job_ids
 
+    def cancel(
+        self, *, entity_uid: EntityUid | None = None, limit: int = PAGE
+    ) -> tuple[JobId, ...]:
+        with self.queue.transaction() as transaction:
+            return cancelling.cancel(transaction, entity_uid=entity_uid, limit=limit)
+
     def cleanup(self, *, older_than: timedelta) -> CleanupReport:
-        completed = failed = events = 0
-        while True:
-            with self.queue.transaction() as transaction:
-                cutoff = transaction.in_ms(-older_than)
-                found = transaction.all(sql.DELETE_ENDED, cutoff=cutoff, limit=PAGE)
-                events += (
-                    gone := transaction.run(queue_sql.DELETE_EVENTS, cutoff=cutoff, limit=PAGE)
-                )
-                page_failed = sum(row["status"] == "failed" for row in found)
-                completed, failed = completed + len(found) - page_failed, failed + page_failed
-                if found or gone:
-                    transaction.record(
-                        "jobs.cleaned_up", jobs=len(found), failed=page_failed, events=gone
-                    )
-                    transaction.count(jobs_cleaned_up=len(found))
-            if len(found) < PAGE and gone < PAGE:
-                return CleanupReport(completed=completed, failed=failed, events=events)
+        return cleaning.cleanup(self.queue, older_than=older_than, page=PAGE)
 
     def get(self, job_id: JobId) -> EmbedJob | None:
         with self.queue.reading() as look:

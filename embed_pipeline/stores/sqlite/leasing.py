@@ -109,4 +109,4 @@ def _take(
 def _in_lease_order(found: list[sqlite3.Row]) -> tuple[EmbedJob, ...]:
     """SQLite returns changed rows in no order of ours."""
     found.sort(key=lambda row: (row["rank"], row["available_at"], row["seq"]))
-    return tuple(rows.job_of(row) for row in found)
+    return tuple(rows.jobs_of(found))

@@ -6,7 +6,7 @@ import sqlite3
 
 from embed_pipeline.errors import SchemaMissing
 
-VERSION = 1
+VERSION = 2
 
 _TABLES = """
 CREATE TABLE embed_job (
@@ -50,8 +50,9 @@ CREATE INDEX job_ready ON embed_job (model, rank, tier, available_at) WHERE stat
 CREATE INDEX job_expiry ON embed_job (lock_until) WHERE status = 'processing';
 CREATE INDEX job_owner ON embed_job (lock_owner, lock_until) WHERE status = 'processing';
 CREATE INDEX job_token ON embed_job (lease_token) WHERE status = 'processing';
-CREATE INDEX job_ended ON embed_job (processed_at) WHERE status IN ('completed', 'failed');
+CREATE INDEX job_ended ON embed_job (processed_at, id) WHERE status IN ('completed', 'failed');
 CREATE INDEX job_failed ON embed_job (processed_at) WHERE status = 'failed';
+CREATE INDEX job_failed_id ON embed_job (id) WHERE status = 'failed';
 
 CREATE TABLE event (
     seq INTEGER PRIMARY KEY,
@@ -78,24 +79,37 @@ CREATE TABLE budget_bucket (
 ) WITHOUT ROWID;
 """
 
+_UPGRADES = {
+    # The history pages through jobs that ended in the same millisecond, and through failed ones.
+    1: """
+DROP INDEX job_ended;
+CREATE INDEX job_ended ON embed_job (processed_at, id) WHERE status IN ('completed', 'failed');
+CREATE INDEX job_failed_id ON embed_job (id) WHERE status = 'failed';
+""",
+}
+"""What makes a file of this version one of the next."""
+
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables in an empty file; refuse a file of a newer version."""
+    """Make the tables in an empty file, bring an older one up; refuse one of a newer version."""
     if _version(connection) == VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have been quicker between the look and the lock.
         found = _version(connection)
-        if found == 0:
-            for statement in _TABLES.split(";\n"):
+        if found <= VERSION:
+            steps = (
+                [_UPGRADES[version] for version in range(found, VERSION)] if found else [_TABLES]
+            )
+            for statement in ";\n".join(steps).split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
-    if found not in (0, VERSION):
+    if found > VERSION:
         raise SchemaMissing(
             f"The queue's file has schema version {found}, this program knows {VERSION}: "
             "use the program that made it, or move the file away to start an empty queue."

@@ -44,6 +44,21 @@ class WalkContract:
         }
         assert flaws_found(store, Flaw.STALE) == {uid(2): Flaw.STALE}
 
+    def test_named_entities_are_judged_as_the_walk_does(
+        self, store: EntityStore, backend: GraphBackend
+    ) -> None:
+        add_embedded(store, 1, 2, 3, 6)
+        add(store, 4)
+        backend.set_text(uid(2), "observations", ("theirs",))
+        backend.relabel_vector(uid(3), OTHER_MODEL)
+        store.soft_delete([uid(6)])
+
+        judged = store.judge([*uids([1, 2, 3, 4, 6]), EntityUid("unknown")], model=MODEL)
+
+        good = {uid(1): None}
+        assert judged == flaws_found(store) | good
+        assert store.judge([], model=MODEL) == {}
+
     def test_text_changed_by_another_writer_is_found_as_stale(
         self, store: EntityStore, backend: GraphBackend
     ) -> None:

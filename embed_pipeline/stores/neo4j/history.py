@@ -1,0 +1,49 @@
+"""Looking back over the jobs in the queue's database."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from embed_pipeline.model.job import EmbedJob, EntityUid, JobId, JobStatus
+from embed_pipeline.ports.job_history import PAGE, JobHistory
+from embed_pipeline.stores.neo4j import cypher_history as cypher
+from embed_pipeline.stores.neo4j import rows
+from embed_pipeline.stores.neo4j.queue import QueueDatabase
+from embed_pipeline.stores.notation import place_behind, to_ms
+
+
+class Neo4jJobHistory(JobHistory):
+    def __init__(self, queue: QueueDatabase) -> None:
+        self._queue = queue
+
+    def ended(
+        self, *, since: datetime, after: EmbedJob | None = None, limit: int = PAGE
+    ) -> tuple[EmbedJob, ...]:
+        ended_at, job_id = place_behind(after, since=since)
+        return self._jobs(cypher.ENDED_JOBS, ended_at=ended_at, id=job_id, limit=limit)
+
+    def walk(
+        self, *, after: JobId | None = None, limit: int = PAGE, status: JobStatus | None = None
+    ) -> tuple[EmbedJob, ...]:
+        statement = cypher.WALK_JOBS if status is None else cypher.WALK_JOBS_OF_STATUS
+        return self._jobs(statement, after=after or "", status=status, limit=limit)
+
+    def ahead_of(self, job: EmbedJob, *, limit: int = PAGE) -> int:
+        found = self._queue.read(
+            lambda look: look.one(
+                cypher.COUNT_AHEAD,
+                id=job.id,
+                model=job.model,
+                rank=-job.priority,
+                available_at=to_ms(job.available_at),
+                limit=limit,
+            )
+        )
+        return int(found["ahead"])
+
+    def of_entity(self, uid: EntityUid, *, limit: int = PAGE) -> tuple[EmbedJob, ...]:
+        return self._jobs(cypher.JOBS_OF_ENTITY, entity_uid=uid, limit=limit)
+
+    def _jobs(self, statement: str, **parameters: object) -> tuple[EmbedJob, ...]:
+        found = self._queue.read(lambda look: look.all(statement, **parameters))
+        return tuple(rows.job_of(row["job"]) for row in found)

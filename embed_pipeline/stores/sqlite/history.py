@@ -1,0 +1,50 @@
+"""Looking back over the jobs in the queue's file."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from embed_pipeline.model.job import EmbedJob, EntityUid, JobId, JobStatus
+from embed_pipeline.ports.job_history import PAGE, JobHistory
+from embed_pipeline.stores.notation import place_behind, to_ms
+from embed_pipeline.stores.sqlite import history_statements as sql
+from embed_pipeline.stores.sqlite import rows
+from embed_pipeline.stores.sqlite.queue import QueueFile
+
+
+class SqliteJobHistory(JobHistory):
+    def __init__(self, queue: QueueFile) -> None:
+        self._queue = queue
+
+    def ended(
+        self, *, since: datetime, after: EmbedJob | None = None, limit: int = PAGE
+    ) -> tuple[EmbedJob, ...]:
+        ended_at, job_id = place_behind(after, since=since)
+        return self._jobs(sql.ENDED_JOBS, ended_at=ended_at, id=job_id, limit=limit)
+
+    def walk(
+        self, *, after: JobId | None = None, limit: int = PAGE, status: JobStatus | None = None
+    ) -> tuple[EmbedJob, ...]:
+        statement = {None: sql.WALK_JOBS, JobStatus.FAILED: sql.WALK_FAILED_JOBS}.get(
+            status, sql.WALK_JOBS_OF_STATUS
+        )
+        return self._jobs(statement, after=after or "", status=status, limit=limit)
+
+    def ahead_of(self, job: EmbedJob, *, limit: int = PAGE) -> int:
+        with self._queue.reading() as look:
+            found = look.all(
+                sql.COUNT_AHEAD,
+                id=job.id,
+                model=job.model,
+                rank=-job.priority,
+                available_at=to_ms(job.available_at),
+                limit=limit,
+            )
+        return int(found[0]["ahead"])
+
+    def of_entity(self, uid: EntityUid, *, limit: int = PAGE) -> tuple[EmbedJob, ...]:
+        return self._jobs(sql.JOBS_OF_ENTITY, entity_uid=uid, limit=limit)
+
+    def _jobs(self, statement: str, **parameters: object) -> tuple[EmbedJob, ...]:
+        with self._queue.reading() as look:
+            return tuple(rows.job_of(row) for row in look.all(statement, **parameters))
