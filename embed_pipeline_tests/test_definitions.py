@@ -8,23 +8,50 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+import yaml  # type: ignore[import-untyped]
 from dagster._core.definitions.repository_definition import RepositoryDefinition
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster_shared.serdes import serialize_value
 
 from embed_pipeline.defs.build import build_definitions
+from embed_pipeline.defs.tags import LANES
 from embed_pipeline.settings import load_settings
+from embed_pipeline_tests.defs.commands import ROOT
+from embed_pipeline_tests.defs.scene import add_run
 from embed_pipeline_tests.settings.environments import PRODUCTION
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
-JOBS = {"embed_job", "recover_stale_job", "cleanup_ttl_job", "discover_job"}
+JOBS = {
+    "embed_job",
+    "recover_stale_job",
+    "cleanup_ttl_job",
+    "discover_job",
+    "force_embedding_job",
+    "retry_failed_job",
+    "pause_job",
+    "resume_job",
+    "observe_job",
+    "daily_report_job",
+    "prune_history_job",
+}
 OPS = {
     "recover_stale",
     "lease_batch",
     "embed_batch",
     "cleanup_ttl",
     "discover_missing_embeddings",
+}
+AUTOMATIC = {
+    "embed_queue_sensor",
+    "recover_stale_sensor",
+    "recover_failed_run",
+    "recover_canceled_run",
+    "cleanup_ttl_schedule",
+    "discover_schedule",
+    "observe_schedule",
+    "prune_history_schedule",
+    "daily_report_schedule",
 }
 
 
@@ -86,12 +113,7 @@ def test_sensors_and_schedules_run_by_themselves_except_in_tests(
     states = {sensor.name: sensor.default_status.value for sensor in built.sensor_defs}
     states |= {schedule.name: schedule.default_status.value for schedule in built.schedule_defs}
 
-    assert {
-        "embed_queue_sensor",
-        "recover_stale_sensor",
-        "cleanup_ttl_schedule",
-        "discover_schedule",
-    } <= states.keys()
+    assert states.keys() == AUTOMATIC
     assert set(states.values()) == {"RUNNING" if running else "STOPPED"}
 
 
@@ -100,17 +122,71 @@ def test_sensors_and_schedules_run_by_themselves_except_in_tests(
     [
         ("cleanup_ttl_schedule", "0 3 * * *", "cleanup_ttl_job"),
         ("discover_schedule", "*/15 * * * *", "discover_job"),
+        ("observe_schedule", "*/5 * * * *", "observe_job"),
+        ("prune_history_schedule", "30 3 * * *", "prune_history_job"),
+        ("daily_report_schedule", "0 6 * * *", "daily_report_job"),
     ],
 )
-def test_schedules_come_by_the_clock(tmp_path: Path, name: str, cron: str, job: str) -> None:
+def test_schedules_come_by_the_clock_but_pile_up_no_runs(
+    tmp_path: Path, name: str, cron: str, job: str
+) -> None:
     built = repository(definitions(tmp_path))
     schedule = built.get_schedule_def(name)
 
-    with dg.build_schedule_context(repository_def=built) as context:
-        tick = schedule.evaluate_tick(context)
+    with (
+        dg.DagsterInstance.local_temp(str(tmp_path)) as instance,
+        dg.build_schedule_context(instance=instance, repository_def=built) as context,
+    ):
+        first = schedule.evaluate_tick(context)
+        add_run(instance, dg.DagsterRunStatus.QUEUED, job=job)
+        second = schedule.evaluate_tick(context)
 
     assert (schedule.cron_schedule, schedule.job_name) == (cron, job)
-    assert len(tick.run_requests or []) == 1
+    assert len(first.run_requests or []) == 1
+    assert not second.run_requests
+    assert second.skip_message == f"the {job} before is still at work or waiting"
+
+
+@pytest.mark.parametrize("name", sorted(JOBS))
+def test_every_field_of_the_launchpad_is_described_and_has_a_default(
+    tmp_path: Path, name: str
+) -> None:
+    job = repository(definitions(tmp_path)).get_job(name)
+
+    fields = [
+        (f"{op.name}.{field}", declared)
+        for op in job.all_node_defs
+        if isinstance(op, dg.OpDefinition) and op.config_schema.config_type
+        for field, declared in getattr(op.config_schema.config_type, "fields", {}).items()
+    ]
+
+    assert fields
+    assert [field for field, declared in fields if not declared.description] == []
+    assert [field for field, declared in fields if declared.is_required] == []
+
+
+def test_every_lane_is_bounded_or_left_to_people_on_purpose() -> None:
+    instance = yaml.safe_load((ROOT / "dagster.yaml").read_text())
+
+    limits = instance["concurrency"]["runs"]["tag_concurrency_limits"]
+
+    assert {limit["value"] for limit in limits} | {"control"} == set(LANES)
+
+
+def test_assets_and_their_checks_are_there(tmp_path: Path) -> None:
+    graph = repository(definitions(tmp_path)).asset_graph
+
+    assert {key.to_user_string() for key in graph.get_all_asset_keys()} == {
+        "entity_embeddings",
+        "embedding_queue",
+        "embedding_report",
+    }
+    assert {(key.asset_key.to_user_string(), key.name) for key in graph.asset_check_keys} == {
+        ("entity_embeddings", "coverage"),
+        ("embedding_queue", "nothing_stuck"),
+        ("embedding_queue", "health"),
+        ("embedding_queue", "failed_jobs"),
+    }
 
 
 def test_sensors_ask_for_less_than_the_daemons_loop_to_get_it(tmp_path: Path) -> None:

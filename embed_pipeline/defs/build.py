@@ -2,6 +2,8 @@
 
 import dagster as dg
 
+from embed_pipeline.defs.assets import Upstream, assets_for
+from embed_pipeline.defs.checks import check_embeddings
 from embed_pipeline.defs.jobs import JOBS
 from embed_pipeline.defs.resources import resources_for
 from embed_pipeline.defs.schedules import schedules_for
@@ -9,8 +11,11 @@ from embed_pipeline.defs.sensors import sensors_for
 from embed_pipeline.settings import Environment, Settings
 
 
-def build_definitions(settings: Settings) -> dg.Definitions:
-    """Sensors and schedules run by themselves, except in tests."""
+def build_definitions(settings: Settings, *, deps: Upstream = ()) -> dg.Definitions:
+    """Sensors and schedules run by themselves, except in tests.
+
+    `deps` are assets of yours that write entities: `entity_embeddings` then depends on them.
+    """
     runs_itself = settings.environment is not Environment.TEST
     sensors = dg.DefaultSensorStatus.RUNNING if runs_itself else dg.DefaultSensorStatus.STOPPED
     schedules = (
@@ -18,6 +23,8 @@ def build_definitions(settings: Settings) -> dg.Definitions:
     )
     embedding = dg.Definitions(
         jobs=JOBS,
+        assets=assets_for(settings, deps),
+        asset_checks=[check_embeddings],
         sensors=sensors_for(recovery_interval=settings.queue.recovery_interval, status=sensors),
         schedules=schedules_for(schedules),
         resources=resources_for(settings),

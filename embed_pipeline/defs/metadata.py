@@ -6,10 +6,12 @@ from typing import Any
 
 import dagster as dg
 
-from embed_pipeline.model.job import CleanupReport
+from embed_pipeline.model.job import CleanupReport, EmbedJob, JobId
 from embed_pipeline.model.lease import Lease
 from embed_pipeline.model.recovery import Recovery
+from embed_pipeline.model.switch import Switch
 from embed_pipeline.worker.discover import DiscoveryReport
+from embed_pipeline.worker.price import estimated_price
 from embed_pipeline.worker.report import FailedJob, Tally
 
 MOST_ROWS = 50
@@ -52,8 +54,12 @@ def lease_metadata(lease: Lease) -> Metadata:
     }
 
 
-def tally_metadata(tally: Tally) -> Metadata:
+def tally_metadata(tally: Tally, *, model: str) -> Metadata:
     metadata: Metadata = {name: value for name, value in tally.facts().items() if value}
+    price = estimated_price(model, tokens=tally.tokens)
+    if price is not None:
+        metadata["price (USD, estimated)"] = float(price)
+    metadata["model"] = model
     metadata["ended because"] = tally.ending.value
     if tally.back_at is not None:
         metadata["back at"] = tally.back_at.isoformat(timespec="seconds")
@@ -80,6 +86,42 @@ def discovery_metadata(report: DiscoveryReport) -> Metadata:
         "new jobs": report.new_jobs,
         "queued already": report.queued_already,
         "parked": report.parked,
+    }
+
+
+def switch_metadata(switch: Switch, *, before: Switch | None = None) -> Metadata:
+    metadata: Metadata = {"state": switch.state.value}
+    if switch.reason:
+        metadata["reason"] = switch.reason
+    if switch.since:
+        metadata["since"] = switch.since.isoformat(timespec="seconds")
+    if before is not None:
+        metadata["state before"] = before.state.value
+        if before.reason and not before.is_running:
+            metadata["reason before"] = before.reason
+    return metadata
+
+
+def ids_metadata(job_ids: Sequence[JobId]) -> Metadata:
+    return {"jobs": _table([{"job": job_id} for job_id in job_ids])} if job_ids else {}
+
+
+def failed_jobs_metadata(jobs: Sequence[EmbedJob]) -> Metadata:
+    """The latest first, as the store gives them."""
+    return {
+        "latest failures": _table(
+            [
+                {
+                    "entity": job.entity_uid,
+                    "category": job.error_category.value if job.error_category else "",
+                    "error": job.error or "",
+                    "attempts": f"{job.attempts} of {job.max_attempts}",
+                    "ended": f"{job.processed_at:%Y-%m-%d %H:%M} UTC" if job.processed_at else "",
+                    "job": job.id,
+                }
+                for job in jobs
+            ]
+        )
     }
 
 

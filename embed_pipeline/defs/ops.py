@@ -14,10 +14,7 @@ from embed_pipeline.defs.metadata import (
     tally_metadata,
 )
 from embed_pipeline.model.lease import Lease
-from embed_pipeline.ports.embedding_provider import EmbeddingProvider
-from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
-from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.worker import cleanup, discover, drain, lease, recover
 from embed_pipeline.worker.pace import Pace
 from embed_pipeline.worker.tools import Plan, Tools
@@ -93,13 +90,8 @@ def recover_stale(
 def lease_batch(
     context: dg.OpExecutionContext,
     config: LeaseConfig,
-    job_store: dg.ResourceParam[JobStore],
-    entity_store: dg.ResourceParam[EntityStore],
-    embedding_provider: dg.ResourceParam[EmbeddingProvider],
-    rate_limiter: dg.ResourceParam[RateLimiter],
-    plan: dg.ResourceParam[Plan],
+    tools: dg.ResourceParam[Tools],
 ) -> Iterator[dg.Output[Lease]]:
-    tools = _tools(job_store, entity_store, embedding_provider, rate_limiter, plan)
     leased = lease.lease_batch(tools, owner=context.run_id, limit=config.batch_size)
     if leased.jobs:
         yield dg.Output(leased, metadata=lease_metadata(leased))
@@ -115,23 +107,18 @@ def embed_batch(
     context: dg.OpExecutionContext,
     config: EmbedConfig,
     leased: Lease,
-    job_store: dg.ResourceParam[JobStore],
-    entity_store: dg.ResourceParam[EntityStore],
-    embedding_provider: dg.ResourceParam[EmbeddingProvider],
-    rate_limiter: dg.ResourceParam[RateLimiter],
-    plan: dg.ResourceParam[Plan],
+    tools: dg.ResourceParam[Tools],
 ) -> int:
-    tools = _tools(job_store, entity_store, embedding_provider, rate_limiter, plan)
     pace = Pace(tools.clock, limit=timedelta(seconds=config.drain_seconds))
     tally = drain.drain(tools, owner=leased.owner, first=leased, limit=config.batch_size, pace=pace)
     if tally.critical:
         # A green run would hide that nothing goes on until somebody acts.
         raise dg.Failure(
             f"{tally.critical} The queue is halted: mend it, then resume.",
-            metadata=tally_metadata(tally),
+            metadata=tally_metadata(tally, model=tools.model),
             allow_retries=False,
         )
-    context.add_output_metadata(tally_metadata(tally))
+    context.add_output_metadata(tally_metadata(tally, model=tools.model))
     return tally.completed
 
 
@@ -161,24 +148,9 @@ def cleanup_ttl(
 def discover_missing_embeddings(
     context: dg.OpExecutionContext,
     config: DiscoverConfig,
-    job_store: dg.ResourceParam[JobStore],
-    entity_store: dg.ResourceParam[EntityStore],
-    embedding_provider: dg.ResourceParam[EmbeddingProvider],
-    rate_limiter: dg.ResourceParam[RateLimiter],
-    plan: dg.ResourceParam[Plan],
+    tools: dg.ResourceParam[Tools],
 ) -> int:
-    tools = _tools(job_store, entity_store, embedding_provider, rate_limiter, plan)
     bounds = discover.Bounds(most_jobs=config.most_jobs, most_read=config.most_read)
     report = discover.discover(tools, bounds=bounds)
     context.add_output_metadata(discovery_metadata(report))
     return report.new_jobs
-
-
-def _tools(
-    jobs: JobStore,
-    graph: EntityStore,
-    provider: EmbeddingProvider,
-    limiter: RateLimiter,
-    plan: Plan,
-) -> Tools:
-    return Tools(jobs=jobs, graph=graph, provider=provider, limiter=limiter, plan=plan)

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import timedelta
 from typing import Any
 
 import dagster as dg
 
 from embed_pipeline import wiring
-from embed_pipeline.defs.jobs import LANE
-from embed_pipeline.defs.sensors import UNFINISHED, SensorResult
+from embed_pipeline.defs.runs import is_at_work
+from embed_pipeline.defs.sensors import SensorResult
+from embed_pipeline.defs.tags import TRIGGER, run_tags
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.reaper import QueueCounters, Reaper, SweepResult, reaper_of
 from embed_pipeline.reaper.policy import Requeue
@@ -17,7 +17,6 @@ from embed_pipeline.settings import ReaperSettings, Settings
 
 STUCK_JOBS = dg.AssetKey("stuck_jobs")
 MOST_ROWS = 50
-MAX_RUNTIME = 900
 
 
 def reaper_definitions(settings: Settings, status: dg.DefaultSensorStatus) -> dg.Definitions:
@@ -52,7 +51,7 @@ def reap_stuck_jobs(context: dg.OpExecutionContext, reaper: dg.ResourceParam[Rea
 
 @dg.job(
     executor_def=dg.in_process_executor,
-    tags={LANE: "reaper", "dagster/max_runtime": str(MAX_RUNTIME)},
+    tags=run_tags("reaper", max_runtime=900),
     description="One sweep of the stuck-job reaper over the SQL job tables.",
 )
 def reap_stuck_jobs_job() -> None:
@@ -85,13 +84,9 @@ def _reaper_sensor(settings: ReaperSettings, status: dg.DefaultSensorStatus) -> 
 
 def _unless_at_work(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
     """Two sweeps at once are safe, but a pile of queued runs helps nobody."""
-    young = SystemClock().now() - timedelta(seconds=MAX_RUNTIME)
-    at_work = instance.get_runs_count(
-        dg.RunsFilter(job_name=reap_stuck_jobs_job.name, statuses=UNFINISHED, created_after=young)
-    )
-    if at_work:
+    if is_at_work(instance, reap_stuck_jobs_job, now=SystemClock().now()):
         return dg.SkipReason("a sweep is still at work")
-    return dg.RunRequest(tags={"embed_pipeline/trigger": "interval"})
+    return dg.RunRequest(tags={TRIGGER: "interval"})
 
 
 def _reaper_resource(settings: Settings, own: ReaperSettings) -> dg.ResourceDefinition:

@@ -12,7 +12,7 @@ from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.settings import Settings
-from embed_pipeline.worker.tools import Plan
+from embed_pipeline.worker.tools import Plan, Tools
 
 Closeable = JobStore | EntityStore | EmbeddingProvider | RateLimiter
 
@@ -34,6 +34,7 @@ def resources_for(settings: Settings) -> dict[str, Any]:
             wiring.open_rate_limiter, settings, "The budget that all runs share."
         ),
         "plan": _plan(settings),
+        "tools": _tools(),
         "automatic_recovery": dg.ResourceDefinition.hardcoded_resource(
             settings.queue.recovery_interval is not None,
             description="Whether runs recover stale jobs by themselves before they lease.",
@@ -59,4 +60,30 @@ def _plan(settings: Settings) -> dg.ResourceDefinition:
 
     return dg.ResourceDefinition(
         resource_fn=made, description="Batch size, heartbeat, retention and time limits."
+    )
+
+
+def _tools() -> dg.ResourceDefinition:
+    """Of the other resources, so that replacing one of them replaces it here too."""
+
+    def gathered(context: dg.InitResourceContext) -> Tools:
+        given = context.resources
+        return Tools(
+            jobs=given.job_store,
+            graph=given.entity_store,
+            provider=given.embedding_provider,
+            limiter=given.rate_limiter,
+            plan=given.plan,
+        )
+
+    return dg.ResourceDefinition(
+        resource_fn=gathered,
+        required_resource_keys={
+            "job_store",
+            "entity_store",
+            "embedding_provider",
+            "rate_limiter",
+            "plan",
+        },
+        description="All of them in one hand: what the worker works with.",
     )

@@ -6,7 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from embed_pipeline.defs.ended_runs import ended_run_sensors
 from embed_pipeline.defs.jobs import embed_job, recover_stale_job
+from embed_pipeline.defs.looks import EVERY_FIVE_SECONDS, one_sentence
+from embed_pipeline.defs.runs import NOT_BEGUN, is_at_work, max_runtime, unfinished_runs
+from embed_pipeline.defs.tags import TRIGGER
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.ports.job_store import JobStore
@@ -15,16 +19,8 @@ from embed_pipeline.worker.look import look
 
 MOST_EMBED_RUNS = 2
 
-EVERY_FIVE_SECONDS = 4
-"""The daemon looks every 5 s; asking for 5 would often miss a round and get 8."""
-
-UNFINISHED = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
+ARRIVAL = timedelta(minutes=1)
+"""How long a run may take from its creation to its first lease; seconds, on a machine at rest."""
 
 SensorResult = Iterator[dg.RunRequest | dg.SkipReason]
 
@@ -33,10 +29,13 @@ def sensors_for(
     *, recovery_interval: timedelta | None, status: dg.DefaultSensorStatus
 ) -> list[dg.SensorDefinition]:
     """Without a recovery interval there is no recovery sensor at all."""
-    sensors = [_embed_queue_sensor(status)]
-    if recovery_interval is not None:
-        sensors.append(_recover_stale_sensor(recovery_interval, status))
-    return sensors
+    if recovery_interval is None:
+        return [_embed_queue_sensor(status)]
+    return [
+        _embed_queue_sensor(status),
+        _recover_stale_sensor(recovery_interval, status),
+        *ended_run_sensors(status),
+    ]
 
 
 def _embed_queue_sensor(status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
@@ -52,26 +51,37 @@ def _embed_queue_sensor(status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
         embedding_provider: dg.ResourceParam[EmbeddingProvider],
         rate_limiter: dg.ResourceParam[RateLimiter],
     ) -> SensorResult:
-        outlook = look(job_store, rate_limiter, model=embedding_provider.model)
+        with one_sentence():
+            outlook = look(job_store, rate_limiter, model=embedding_provider.model)
+            owners = job_store.live_owners()
         if outlook.reason is not None:
             yield dg.SkipReason(outlook.reason)
-            return
-        unfinished = _unfinished_runs(context.instance, embed_job, SystemClock().now())
-        busy = max(unfinished, len(job_store.live_owners()))
-        if busy >= MOST_EMBED_RUNS:
-            yield dg.SkipReason(f"{busy} embed runs are at work; the limit is {MOST_EMBED_RUNS}")
-            return
-        yield dg.RunRequest(tags={"embed_pipeline/trigger": "queue"})
+        elif reason := _enough_runs(context.instance, owners=owners):
+            yield dg.SkipReason(reason)
+        else:
+            yield dg.RunRequest(tags={TRIGGER: "queue"})
 
     return embed_queue_sensor
 
 
-def _unfinished_runs(instance: dg.DagsterInstance, job: dg.JobDefinition, now: datetime) -> int:
-    """Older ones are dead: Dagster ends a run at its `max_runtime`, if it can."""
-    young = now - timedelta(seconds=int(job.tags["dagster/max_runtime"]))
-    return instance.get_runs_count(
-        dg.RunsFilter(job_name=job.name, statuses=UNFINISHED, created_after=young)
+def _enough_runs(instance: dg.DagsterInstance, *, owners: frozenset[str]) -> str | None:
+    """Why no further run is launched.
+
+    A run at work holds leases. One that has held none for longer than it takes to start is dead,
+    whatever Dagster believes of it, and must not keep others from working.
+    """
+    now = SystemClock().now()
+    if unfinished_runs(instance, embed_job, since=now - ARRIVAL, statuses=NOT_BEGUN):
+        return "an embed run is on its way"
+    waiting = unfinished_runs(
+        instance, embed_job, since=now - max_runtime(embed_job), statuses=NOT_BEGUN
     )
+    if len(waiting) >= MOST_EMBED_RUNS:
+        return f"{len(waiting)} embed runs wait for their turn"
+    busy = len(owners | unfinished_runs(instance, embed_job, since=now - ARRIVAL))
+    if busy >= MOST_EMBED_RUNS:
+        return f"{busy} embed runs are at work; the limit is {MOST_EMBED_RUNS}"
+    return None
 
 
 def _recover_stale_sensor(
@@ -92,12 +102,14 @@ def _recover_stale_sensor(
         if last_daemon == daemon and now < due_at:
             yield dg.SkipReason(f"the next look is at {due_at:%H:%M:%S} UTC")
             return
-        if _unfinished_runs(context.instance, recover_stale_job, now):
+        if is_at_work(context.instance, recover_stale_job, now=now):
             yield dg.SkipReason("a recovery is on its way")
             return
+        with one_sentence():
+            has_stale = job_store.has_stale()
         context.update_cursor(json.dumps({"daemon": daemon, "at": now.isoformat()}))
-        if job_store.has_stale():
-            yield dg.RunRequest(tags={"embed_pipeline/trigger": "interval"})
+        if has_stale:
+            yield dg.RunRequest(tags={TRIGGER: "interval"})
         else:
             yield dg.SkipReason("0 jobs recovered: no lease has ended without its worker")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from embed_pipeline.model.embedding import Bookmark, Flaw
@@ -47,7 +47,12 @@ class Bounds:
         return min(PAGE, self.most_jobs - report.new_jobs, self.most_read - report.examined)
 
 
-def discover(tools: Tools, *, bounds: Bounds | None = None) -> DiscoveryReport:
+def discover(
+    tools: Tools,
+    *,
+    bounds: Bounds | None = None,
+    on_page: Callable[[DiscoveryReport], None] = lambda report: None,
+) -> DiscoveryReport:
     """Missing first, then changed ones that are marked, then the rolling walk over the rest."""
     bounds = bounds or Bounds()
     ensure_model(tools)
@@ -55,8 +60,15 @@ def discover(tools: Tools, *, bounds: Bounds | None = None) -> DiscoveryReport:
     for entities in missing_pages(tools, report, bounds):
         report.missing += len(entities)
         queue(tools, report, entities)
-    _discover_changed(tools, report, bounds)
-    _discover_spoilt(tools, report, bounds)
+        on_page(report)
+    for found in _changed_pages(tools, report, bounds):
+        report.changed += len(found)
+        queue(tools, report, found)
+        on_page(report)
+    for candidates in _spoilt_pages(tools, report, bounds):
+        report.spoilt += len(candidates)
+        queue(tools, report, candidates)
+        on_page(report)
     emit(
         "entities.discovered",
         count=report.found,
@@ -84,20 +96,21 @@ def missing_pages(
             return
 
 
-def _discover_changed(tools: Tools, report: DiscoveryReport, bounds: Bounds) -> None:
+def _changed_pages(
+    tools: Tools, report: DiscoveryReport, bounds: Bounds
+) -> Iterator[tuple[Entity, ...]]:
     after: EntityUid | None = None
     while not bounds.reached(report):
         size = bounds.page(report)
         found = tools.graph.changed_entities(model=tools.model, limit=size, after=after)
         report.examined += len(found)
-        report.changed += len(found)
-        queue(tools, report, found)
+        yield found
         if len(found) < size:
             return
         after = found[-1].uid
 
 
-def _discover_spoilt(tools: Tools, report: DiscoveryReport, bounds: Bounds) -> None:
+def _spoilt_pages(tools: Tools, report: DiscoveryReport, bounds: Bounds) -> Iterator[list[Entity]]:
     """Texts that other writers changed: a walk that goes on where the last one stopped."""
     after = tools.graph.cursor(CURSOR)
     while not bounds.reached(report):
@@ -105,8 +118,7 @@ def _discover_spoilt(tools: Tools, report: DiscoveryReport, bounds: Bounds) -> N
             model=tools.model, flaws=SPOILT, after=after, size=bounds.page(report)
         )
         report.examined += page.examined
-        report.spoilt += len(page.candidates)
-        queue(tools, report, [candidate.entity for candidate in page.candidates])
+        yield [candidate.entity for candidate in page.candidates]
         after = page.next_after
         tools.graph.save_cursor(CURSOR, after)
         if after is None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from embed_pipeline.errors import EntityNotFound, RequestError
+from embed_pipeline.errors import RequestError
 from embed_pipeline.model.entity import Entity
 from embed_pipeline.model.job import HIGHEST_PRIORITY, Enqueued, EntityUid
 from embed_pipeline.worker.discover import Bounds, DiscoveryReport, missing_pages, queue
 from embed_pipeline.worker.enqueue import enqueue_entities
 from embed_pipeline.worker.models import ensure_model
+from embed_pipeline.worker.named import the_one
 from embed_pipeline.worker.tools import Tools
 
 DEFAULT_LIMIT = 10
 MOST = 1_000
-SHOWN_NAMESAKES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ def force_embedding(
 ) -> ForceReport:
     """A name or a key wins over a limit."""
     if entity_name is not None or key is not None:
-        return _force_one(tools, _the_one(tools, entity_name, key))
+        return _force_one(tools, the_one(tools.graph, name=entity_name, key=key))
     return _repair(tools, DEFAULT_LIMIT if limit is None else limit)
 
 
@@ -54,28 +54,6 @@ def _force_one(tools: Tools, entity: Entity) -> ForceReport:
     return ForceReport(
         message=f"The embedding of {entity.name!r} ({entity.uid}) {how}.", discovered=1, queued=1
     )
-
-
-def _the_one(tools: Tools, name: str | None, key: EntityUid | None) -> Entity:
-    if key is not None:
-        found = tools.graph.get_entity(key)
-        if found is None or not found.is_valid:
-            raise EntityNotFound(f"No valid entity has the key {key!r}.")
-        return found
-    if not name or not name.strip():
-        raise RequestError("An entity name must not be empty.")
-    namesakes = tools.graph.find_by_name(name, limit=SHOWN_NAMESAKES + 1)
-    valid = [entity for entity in namesakes if entity.is_valid]
-    if not valid:
-        gone = " any more: it was deleted" if namesakes else ""
-        raise EntityNotFound(f"No entity is named {name!r}{gone}.")
-    if len(valid) > 1:
-        keys = ", ".join(f"{e.uid} ({e.entity_type})" for e in valid[:SHOWN_NAMESAKES])
-        more = " and more" if len(valid) > SHOWN_NAMESAKES else ""
-        raise RequestError(
-            f"Several entities are named {name!r}: {keys}{more}. Name one by its key."
-        )
-    return valid[0]
 
 
 def _repair(tools: Tools, limit: int) -> ForceReport:

@@ -7,6 +7,8 @@ from datetime import datetime
 
 from embed_pipeline.model.breaker import GRAPH
 from embed_pipeline.model.job import provider_of
+from embed_pipeline.model.lease import Refusal, RefusalReason
+from embed_pipeline.model.switch import SwitchState
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 
@@ -22,23 +24,51 @@ class Outlook:
 def look(jobs: JobStore, limiter: RateLimiter, *, model: str) -> Outlook:
     """A few index seeks, whatever the size of the queue."""
     now = jobs.now()
-    switch = jobs.switch.read()
-    if not switch.is_running:
-        return Outlook(reason=f"{switch.state}: {switch.reason}; resume it to go on")
+    if stopped := stopped_by_hand(jobs):
+        return Outlook(reason=stopped.detail)
     due = jobs.next_due(model=model)
     if due is None:
         return Outlook(reason="nothing is pending")
     if due > now:
         return Outlook(reason=f"nothing is due before {_clock_time(due)}")
+    if held_up := held_up_by(jobs, limiter, model=model, now=now):
+        return Outlook(reason=held_up.detail)
+    return Outlook(due_since=due)
+
+
+def stopped_by_hand(jobs: JobStore) -> Refusal | None:
+    """Paused or halted: it goes on when a person says so."""
+    switch = jobs.switch.read()
+    if switch.is_running:
+        return None
+    halted = switch.state is SwitchState.HALTED
+    return Refusal(
+        reason=RefusalReason.HALTED if halted else RefusalReason.PAUSED,
+        detail=f"{switch.state}: {switch.reason}; resume it to go on",
+    )
+
+
+def held_up_by(
+    jobs: JobStore, limiter: RateLimiter, *, model: str, now: datetime
+) -> Refusal | None:
+    """An open breaker or a spent budget: it goes on by itself."""
     for name in (GRAPH, provider_of(model)):
         breaker = jobs.breakers.read(name)
         if breaker.until is not None and breaker.blocks(now):
             back = _clock_time(breaker.until)
-            return Outlook(reason=f"{name} does not answer ({breaker.reason}); next try at {back}")
+            return Refusal(
+                reason=RefusalReason.BREAKER_OPEN,
+                detail=f"{name} does not answer ({breaker.reason}); next try at {back}",
+                until=breaker.until,
+            )
     back_at = limiter.allowance().back_at
-    if back_at is not None:
-        return Outlook(reason=f"the budget is used up; back at {_clock_time(back_at)}")
-    return Outlook(due_since=due)
+    if back_at is None:
+        return None
+    return Refusal(
+        reason=RefusalReason.BUDGET_SPENT,
+        detail=f"the budget is used up; back at {_clock_time(back_at)}",
+        until=back_at,
+    )
 
 
 def _clock_time(moment: datetime) -> str:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -38,3 +38,20 @@ def instance() -> Iterator[dg.DagsterInstance]:
     """In memory: one on disk costs most of a second, and nothing here outlives its test."""
     with dg.DagsterInstance.ephemeral() as instance:
         yield instance
+
+
+Tell = Callable[[str], None]
+
+
+@pytest.fixture(scope="module")
+def tell(request: pytest.FixtureRequest) -> Tell:
+    """Figures for the documents, in the middle of a test; under xdist nobody hears them."""
+    plugins = request.config.pluginmanager
+    reporter, capture = plugins.get_plugin("terminalreporter"), plugins.get_plugin("capturemanager")
+
+    def tell(line: str) -> None:
+        if reporter and capture:
+            with capture.global_and_fixture_disabled():
+                reporter.write_line(line)
+
+    return tell

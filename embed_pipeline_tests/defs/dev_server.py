@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from embed_pipeline_tests.defs.commands import DAGSTER, ROOT, Homes
@@ -36,12 +37,15 @@ query { workspaceOrError { ... on Workspace { locationEntries {
 
 
 class DevServer:
-    def __init__(self, port: int) -> None:
-        self._url = f"http://127.0.0.1:{port}/graphql"
+    def __init__(self, port: int, group: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self._group = group
 
     def ask(self, query: str, **variables: Any) -> Any:
         body = json.dumps({"query": query, "variables": variables}).encode()
-        request = urllib.request.Request(self._url, body, {"Content-Type": "application/json"})
+        request = urllib.request.Request(
+            self.url + "/graphql", body, {"Content-Type": "application/json"}
+        )
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.loads(answer.read())["data"]
 
@@ -58,15 +62,47 @@ class DevServer:
     def status_of(self, run: str) -> str:
         return str(self.ask(RUN_STATUS, run=run)["runOrError"]["status"])
 
+    def pids_of(self, words: str) -> list[int]:
+        """Of its own processes, those with these words in their command line."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            pid = int(folder.name)
+            with suppress(OSError):
+                line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                if os.getpgid(pid) == self._group and words in line:
+                    found.append(pid)
+        return found
+
+    def kill(self, words: str) -> None:
+        """As a crash or the kernel would: without a word."""
+        pids = self.pids_of(words)
+        assert pids, f"no process has {words!r} in its command line"
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+
+    def crash(self) -> None:
+        """All of it at once, as when the machine goes."""
+        os.killpg(self._group, signal.SIGKILL)
+
     def is_up(self) -> bool:
+        return self._code() == "RepositoryLocation"
+
+    def refuses_the_code(self) -> bool:
+        return self._code() == "PythonError"
+
+    def _code(self) -> str | None:
+        """What became of our definitions; None as long as nobody knows."""
         with suppress(urllib.error.URLError, ConnectionError):
             (location,) = self.ask(LOCATIONS)["workspaceOrError"]["locationEntries"]
-            return bool(location["locationOrLoadError"]["__typename"] == "RepositoryLocation")
-        return False
+            loaded = location["locationOrLoadError"]
+            return None if loaded is None else str(loaded["__typename"])
+        return None
 
 
 @contextmanager
-def dev_server(homes: Homes, **variables: str) -> Iterator[DevServer]:
+def dev_server(
+    homes: Homes, until: Callable[[DevServer], bool] = DevServer.is_up, /, **variables: str
+) -> Iterator[DevServer]:
     """Whatever happens, nothing of its process group outlives the block."""
     port = free_port()
     log = homes.dagster / "dev.log"
@@ -84,8 +120,8 @@ def dev_server(homes: Homes, **variables: str) -> Iterator[DevServer]:
         ) as process,
     ):
         try:
-            server = DevServer(port)
-            within(60, server.is_up, lambda: log.read_text()[-3_000:])
+            server = DevServer(port, process.pid)
+            within(60, lambda: until(server), lambda: log.read_text()[-3_000:])
             yield server
             process.send_signal(signal.SIGTERM)
             process.wait(30)

@@ -88,12 +88,18 @@ class Pipeline:
 
 
 def add_run(
-    instance: dg.DagsterInstance, status: dg.DagsterRunStatus, job: str = "embed_job"
-) -> None:
-    origin = RemoteJobOrigin(
-        RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("embed_pipeline"), "repository"), job
+    instance: dg.DagsterInstance,
+    status: dg.DagsterRunStatus,
+    job: str = "embed_job",
+    *,
+    repository: str = "repository",
+    tags: Mapping[str, str] | None = None,
+) -> dg.DagsterRun:
+    location = RegisteredCodeLocationOrigin("embed_pipeline")
+    origin = RemoteJobOrigin(RemoteRepositoryOrigin(location, repository), job)
+    return instance.add_run(
+        dg.DagsterRun(job_name=job, status=status, remote_job_origin=origin, tags=tags)
     )
-    instance.add_run(dg.DagsterRun(job_name=job, status=status, remote_job_origin=origin))
 
 
 def metadata_of(result: dg.ExecuteInProcessResult, op: str) -> dict[str, Any]:
@@ -111,3 +117,11 @@ def metadata_of(result: dg.ExecuteInProcessResult, op: str) -> dict[str, Any]:
 
 def steps_skipped(result: dg.ExecuteInProcessResult) -> list[str]:
     return [str(event.step_key) for event in result.all_events if event.is_step_skipped]
+
+
+def sentence_of(result: dg.ExecuteInProcessResult, op: str) -> str:
+    """What a person reads on an op that refused or failed by itself."""
+    failure = result.failure_data_for_node(op)
+    assert failure is not None
+    assert failure.user_failure_data is not None
+    return str(failure.user_failure_data.description)

@@ -8,8 +8,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from embed_pipeline.defs.jobs import embed_job
-from embed_pipeline.errors import EmbedPipelineError, ErrorCategory
+from embed_pipeline.defs.looks import LookFailed
+from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.model.job import FailureRecord
 from embed_pipeline.model.window import Spent
 from embed_pipeline_tests.defs.conftest import Build
@@ -98,16 +98,7 @@ def test_spent_budget_with_the_time_it_is_back(build: Build, instance: dg.Dagste
     assert reason(pipeline, instance) == f"the budget is used up; back at {back_at:%H:%M:%S} UTC"
 
 
-@pytest.mark.parametrize(
-    "status",
-    [
-        dg.DagsterRunStatus.QUEUED,
-        dg.DagsterRunStatus.NOT_STARTED,
-        dg.DagsterRunStatus.STARTING,
-        dg.DagsterRunStatus.STARTED,
-        dg.DagsterRunStatus.CANCELING,
-    ],
-)
+@pytest.mark.parametrize("status", [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING])
 def test_enough_unfinished_runs(
     pipeline: Pipeline, instance: dg.DagsterInstance, status: dg.DagsterRunStatus
 ) -> None:
@@ -118,6 +109,23 @@ def test_enough_unfinished_runs(
 
     assert with_one == 1
     assert reason(pipeline, instance) == "2 embed runs are at work; the limit is 2"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        dg.DagsterRunStatus.QUEUED,
+        dg.DagsterRunStatus.NOT_STARTED,
+        dg.DagsterRunStatus.STARTING,
+    ],
+)
+def test_run_that_has_not_begun_will_take_what_is_due(
+    pipeline: Pipeline, instance: dg.DagsterInstance, status: dg.DagsterRunStatus
+) -> None:
+    pipeline.create("a")
+    add_run(instance, status)
+
+    assert reason(pipeline, instance) == "an embed run is on its way"
 
 
 def test_finished_runs_and_other_jobs_are_not_counted(
@@ -136,17 +144,47 @@ def test_finished_runs_and_other_jobs_are_not_counted(
     assert launches(pipeline, instance) == 1
 
 
-def test_run_that_stays_started_for_ever_does_not_freeze_the_queue(
-    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def a_minute_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the sensor: every run that was created before now has had its time to arrive."""
+    monkeypatch.setattr("embed_pipeline.defs.sensors.ARRIVAL", timedelta(minutes=-1))
+
+
+@pytest.mark.usefixtures("a_minute_later")
+def test_runs_that_died_without_dagster_knowing_do_not_freeze_the_queue(
+    pipeline: Pipeline, instance: dg.DagsterInstance
 ) -> None:
     pipeline.create("a")
     add_run(instance, dg.DagsterRunStatus.STARTED)
     add_run(instance, dg.DagsterRunStatus.STARTED)
-
-    # Every run that was created before now counts as too old to be alive.
-    monkeypatch.setitem(embed_job.tags, "dagster/max_runtime", "-60")
+    add_run(instance, dg.DagsterRunStatus.STARTING)
 
     assert launches(pipeline, instance) == 1
+
+
+@pytest.mark.usefixtures("a_minute_later")
+def test_runs_that_wait_for_their_turn_are_not_piled_up(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.create("a")
+    add_run(instance, dg.DagsterRunStatus.QUEUED)
+    with_one = launches(pipeline, instance)
+    add_run(instance, dg.DagsterRunStatus.QUEUED)
+
+    assert with_one == 1
+    assert reason(pipeline, instance) == "2 embed runs wait for their turn"
+
+
+@pytest.mark.usefixtures("a_minute_later")
+def test_run_that_holds_leases_is_at_work_however_old(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.create("a", "b", "c")
+    for _ in range(2):
+        run = add_run(instance, dg.DagsterRunStatus.STARTED)
+        pipeline.tools.jobs.lease(owner=run.run_id, model=MODEL, limit=1, token=run.run_id)
+
+    assert reason(pipeline, instance) == "2 embed runs are at work; the limit is 2"
 
 
 def test_enough_live_owners_outside_dagster(
@@ -165,7 +203,7 @@ def test_unusable_queue_fails_the_tick_with_one_sentence(
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "queue.sqlite").write_bytes(b"no database at all" * 500)
 
-    with pytest.raises(EmbedPipelineError) as caught, pipeline.tick(SENSOR, instance):
+    with pytest.raises(LookFailed) as caught, pipeline.tick(SENSOR, instance):
         pass
 
     assert str(caught.value).endswith("queue.sqlite is not a SQLite database.")

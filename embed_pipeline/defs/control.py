@@ -1,0 +1,115 @@
+"""Ops for a person's hand in the launchpad: force, retry, pause, resume."""
+
+import dagster as dg
+from pydantic import Field
+
+from embed_pipeline.defs.metadata import ids_metadata, switch_metadata
+from embed_pipeline.defs.ops import IN_MEMORY
+from embed_pipeline.errors import EmbedPipelineError, ErrorCategory, RequestError
+from embed_pipeline.model.job import EntityUid
+from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.worker import control, force
+from embed_pipeline.worker.tools import Tools
+
+
+class ForceConfig(dg.Config):
+    entity_name: str | None = Field(
+        default=None,
+        description="Embed this one entity again, by its exact name; the limit is then ignored.",
+    )
+    key: str | None = Field(
+        default=None,
+        description="Embed this one entity again, by its key: where several have the same name.",
+    )
+    limit: int = Field(
+        default=force.DEFAULT_LIMIT,
+        description="Without name and key: queue at most so many entities that lack a vector "
+        f"(1 to {force.MOST}).",
+    )
+
+
+class RetryConfig(dg.Config):
+    category: ErrorCategory | None = Field(
+        default=None, description="Only failures of this category; by default all."
+    )
+    limit: int = Field(default=1_000, description="At most so many, the oldest failures first.")
+
+
+class PauseConfig(dg.Config):
+    reason: str = Field(
+        default="paused in Dagster", description="Why; it is shown to everybody who asks."
+    )
+
+
+class ResumeConfig(dg.Config):
+    reason: str = Field(default="resumed in Dagster", description="What was mended, or why now.")
+
+
+@dg.op(
+    out=IN_MEMORY,
+    description="Queue one entity to be embedded again, or repair a number that lack a vector.",
+)
+def force_embedding(
+    context: dg.OpExecutionContext, config: ForceConfig, tools: dg.ResourceParam[Tools]
+) -> int:
+    try:
+        report = force.force_embedding(
+            tools,
+            entity_name=config.entity_name,
+            key=None if config.key is None else EntityUid(config.key),
+            limit=config.limit,
+        )
+    except RequestError as error:
+        raise _told(error) from error
+    context.log.info(report.message)
+    context.add_output_metadata(
+        {"result": report.message, "found": report.discovered, "queued": report.queued}
+    )
+    return report.queued
+
+
+@dg.op(
+    out=IN_MEMORY,
+    description="Give failed jobs a fresh start: attempts, recoveries and strikes back to 0.",
+)
+def retry_failed(
+    context: dg.OpExecutionContext, config: RetryConfig, job_store: dg.ResourceParam[JobStore]
+) -> int:
+    try:
+        retried = control.retry_failed(job_store, category=config.category, limit=config.limit)
+    except RequestError as error:
+        raise _told(error) from error
+    context.add_output_metadata({"pending again": len(retried)} | ids_metadata(retried))
+    return len(retried)
+
+
+@dg.op(
+    out=IN_MEMORY,
+    description="Lease to nobody until the queue is resumed; what is held is finished.",
+)
+def pause_queue(
+    context: dg.OpExecutionContext, config: PauseConfig, job_store: dg.ResourceParam[JobStore]
+) -> str:
+    try:
+        switch = control.pause(job_store, reason=config.reason)
+    except RequestError as error:
+        raise _told(error) from error
+    context.add_output_metadata(switch_metadata(switch))
+    return switch.state.value
+
+
+@dg.op(out=IN_MEMORY, description="Lease again after a pause or a halt.")
+def resume_queue(
+    context: dg.OpExecutionContext, config: ResumeConfig, job_store: dg.ResourceParam[JobStore]
+) -> str:
+    try:
+        before, switch = control.resume(job_store, reason=config.reason)
+    except RequestError as error:
+        raise _told(error) from error
+    context.add_output_metadata(switch_metadata(switch, before=before))
+    return switch.state.value
+
+
+def _told(error: EmbedPipelineError) -> dg.Failure:
+    """The sentence alone: a stack tells nobody what to type instead."""
+    return dg.Failure(str(error), allow_retries=False)

@@ -1,0 +1,121 @@
+"""Ops that write numbers on the assets: the look of every five minutes, and the day's report."""
+
+from datetime import timedelta
+
+import dagster as dg
+from pydantic import Field
+
+from embed_pipeline.defs.assets import (
+    EMBEDDING_QUEUE,
+    EMBEDDING_REPORT,
+    ENTITY_EMBEDDINGS,
+    NOTHING_YET,
+    coverage_figures,
+    last_totals,
+    queue_figures,
+)
+from embed_pipeline.defs.checks import (
+    COVERAGE,
+    HEALTH,
+    CheckConfig,
+    Finding,
+    judge_coverage,
+    judge_failed,
+    judge_health,
+    judge_stuck,
+    unreachable,
+)
+from embed_pipeline.defs.metadata import Metadata
+from embed_pipeline.defs.ops import IN_MEMORY, PATIENT
+from embed_pipeline.errors import EmbedPipelineError
+from embed_pipeline.model.embedding import Coverage
+from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.worker.observe import Progress, QueueState, observe_queue, progress_between
+from embed_pipeline.worker.tools import Tools
+
+
+class ReportConfig(dg.Config):
+    hours: int = Field(default=24, ge=1, le=24 * 31, description="How far the report looks back.")
+
+
+@dg.op(
+    out=IN_MEMORY,
+    description="Count exactly, write the numbers on the assets and judge the checks.",
+)
+def observe(
+    context: dg.OpExecutionContext, config: CheckConfig, tools: dg.ResourceParam[Tools]
+) -> int:
+    """Returns how many checks are red; a red check is no failed run."""
+    state = _queue_or_red(context, tools)
+    progress = _progress(context.instance, state)
+    figures = queue_figures(state, progress, model=tools.model)
+    context.log_event(dg.AssetObservation(EMBEDDING_QUEUE, metadata=figures))
+    findings = [judge_stuck(state, config), judge_health(state), judge_failed(state)]
+    _tell(context, findings)
+    coverage = _coverage_or_red(context, tools)
+    _write_coverage(context, coverage, progress, model=tools.model)
+    findings.append(judge_coverage(coverage, state, config))
+    _tell(context, findings[-1:])
+    red = [finding for finding in findings if not finding.passed]
+    context.add_output_metadata(figures | {finding.check: finding.message for finding in red})
+    return len(red)
+
+
+@dg.op(
+    out=IN_MEMORY,
+    retry_policy=PATIENT,
+    description="Throughput per hour, latency and error patterns of the last day, as tables.",
+)
+def daily_report(
+    context: dg.OpExecutionContext, config: ReportConfig, job_store: dg.ResourceParam[JobStore]
+) -> int:
+    # Here and not above: pandas takes a second to load, which every run would pay.
+    from embed_pipeline.worker.daily_report import report_since
+
+    since = job_store.now() - timedelta(hours=config.hours)
+    report = report_since(job_store.history, since=since)
+    tables: Metadata = {name: dg.MetadataValue.md(text) for name, text in report.tables().items()}
+    metadata = report.figures() | tables
+    context.log_event(dg.AssetMaterialization(EMBEDDING_REPORT, metadata=metadata))
+    context.add_output_metadata(metadata)
+    return report.ended
+
+
+def _queue_or_red(context: dg.OpExecutionContext, tools: Tools) -> QueueState:
+    try:
+        return observe_queue(tools.jobs, model=tools.model)
+    except EmbedPipelineError as error:
+        _tell(context, [unreachable(HEALTH, error)])
+        raise
+
+
+def _coverage_or_red(context: dg.OpExecutionContext, tools: Tools) -> Coverage:
+    try:
+        return tools.graph.coverage(model=tools.model)
+    except EmbedPipelineError as error:
+        _tell(context, [unreachable(COVERAGE, error)])
+        raise
+
+
+def _write_coverage(
+    context: dg.OpExecutionContext, coverage: Coverage, progress: Progress, *, model: str
+) -> None:
+    """Materialized only where vectors may have changed, so that what depends on it can follow."""
+    kind = dg.AssetMaterialization if progress.completed else dg.AssetObservation
+    figures = coverage_figures(coverage, progress, model=model)
+    context.log_event(kind(ENTITY_EMBEDDINGS, metadata=figures))
+
+
+def _progress(instance: dg.DagsterInstance, state: QueueState) -> Progress:
+    last = last_totals(instance)
+    if last is None:
+        return NOTHING_YET
+    totals, at = last
+    return progress_between(totals, state.totals, elapsed=state.at - at)
+
+
+def _tell(context: dg.OpExecutionContext, findings: list[Finding]) -> None:
+    for finding in findings:
+        context.log_event(finding.evaluation())  # type: ignore[arg-type]  # its type forgets checks
+        if not finding.passed:
+            context.log.warning(f"{finding.check}: {finding.message}")

@@ -1,0 +1,100 @@
+"""The whole system alive: `dagster dev` with its sensors on, a provider of ours, and the stores."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from embed_pipeline import wiring
+from embed_pipeline.model.entity import NewEntity
+from embed_pipeline.settings import load_settings
+from embed_pipeline.worker.create import create_entities
+from embed_pipeline_tests.defs.commands import Homes
+from embed_pipeline_tests.defs.dev_server import DevServer, dev_server, within
+from embed_pipeline_tests.openai_server import OpenAIServer
+
+PID = re.compile(r"\(pid: (\d+)\)")
+
+
+class Live:
+    """Settings are scaled: leases of seconds, so that a test sees them end."""
+
+    def __init__(self, folder: Path, provider: OpenAIServer) -> None:
+        self.homes, self.provider = Homes.below(folder), provider
+        self.variables = {
+            "EMBED_ENV": "local",
+            "EMBEDDING_PROVIDER": "openai",
+            "OPENAI_API_KEY": "sk-for-the-loopback-server",
+            "OPENAI_BASE_URL": provider.base_url,
+            "EMBEDDING_DIMENSIONS": "8",
+            "EMBEDDING_TIMEOUT": "6000",
+            "EMBEDDING_RATE_LIMIT_TOKENS": "100000",
+            "EMBED_JOB_LOCK_DURATION": "15000",
+            "EMBED_JOB_HEARTBEAT_INTERVAL": "2000",
+            "EMBED_JOB_RECOVERY_INTERVAL": "5000",
+        }
+        own = {"EMBED_HOME": str(self.homes.embed)}
+        self.tools = wiring.open_tools(load_settings(self.variables | own))
+
+    def close(self) -> None:
+        self.tools.jobs.close()
+        self.tools.graph.close()
+        self.tools.limiter.close()
+
+    @contextmanager
+    def dagster(self) -> Iterator[DevServer]:
+        with dev_server(self.homes, **self.variables) as server:
+            yield server
+
+    def create(self, names: Iterable[str]) -> None:
+        entities = [NewEntity(name=name) for name in names]
+        create_entities(self.tools.jobs, self.tools.graph, entities, model=self.tools.model)
+
+    def wait_until_all_is_embedded(self, seconds: float) -> None:
+        within(seconds, self._is_complete, self.explain)
+        assert self.tools.jobs.get_queue_status().failed == 0, self.explain()
+
+    def wait_until_a_run_holds_jobs(self, seconds: float = 60) -> str:
+        """The run's id."""
+        within(seconds, lambda: bool(self.tools.jobs.live_owners()), self.explain)
+        (owner,) = self.tools.jobs.live_owners()
+        return owner
+
+    def slow_provider(self, seconds: float) -> None:
+        self.provider.latency = timedelta(seconds=seconds)
+
+    def runs(self, job: str = "embed_job") -> list[dg.DagsterRun]:
+        with dg.DagsterInstance.from_config(str(self.homes.dagster)) as instance:
+            return list(instance.get_runs(dg.RunsFilter(job_name=job)))
+
+    def pid_of(self, run_id: str) -> int:
+        with dg.DagsterInstance.from_config(str(self.homes.dagster)) as instance:
+            log = [str(entry.message) for entry in instance.all_logs(run_id)]
+        return int(next(found[1] for line in log if (found := PID.search(line))))
+
+    def explain(self) -> str:
+        jobs = self.tools.jobs
+        told: list[Any] = [jobs.get_queue_status(), jobs.health.report(), jobs.live_owners()]
+        return "\n".join(map(str, told)) + (self.homes.dagster / "dev.log").read_text()[-3_000:]
+
+    def _is_complete(self) -> bool:
+        status = self.tools.jobs.get_queue_status()
+        if status.pending or status.processing:
+            return False  # cheaper than counting the graph
+        return self.tools.graph.coverage(model=self.tools.model).percent == 100
+
+
+@contextmanager
+def live_system(folder: Path) -> Iterator[Live]:
+    with OpenAIServer(keep_texts=False) as provider:
+        live = Live(folder, provider)
+        try:
+            yield live
+        finally:
+            live.close()

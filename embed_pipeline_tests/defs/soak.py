@@ -1,0 +1,226 @@
+"""Days of sensor ticks in a fraction of their time: `make soak`.
+
+The daemon's own evaluation runs here on a real instance, by a clock that is moved on from round to
+round; ticks, events and runs are stored as in life, and entities arrive that the sensor's runs
+embed. Four simulated days pass, however many ticks are asked for, so that every retention (a day,
+for skipped ticks and, here, for runs) is over several times: what is still growing in the second
+half grows for ever.
+
+    python -m embed_pipeline_tests.defs.soak --ticks 17280
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from unittest import mock
+
+import dagster as dg
+import sqlalchemy as sa
+import yaml  # type: ignore[import-untyped]
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from dagster._core.storage.runs.schema import RunsTable
+from dagster._core.storage.runs.sql_run_storage import SqlRunStorage
+
+from embed_pipeline.ports.clock import SystemClock
+from embed_pipeline_tests.defs.commands import ROOT
+from embed_pipeline_tests.defs.daemon import SensorDaemon, sensor_daemon
+
+SIMULATED = timedelta(days=4)
+SENSORS = 4
+LOOKS = 16
+"""How often the sizes are taken."""
+ENTITY_EVERY = 25
+"""Rounds between two new entities, each of which is worth a run."""
+MOST_GROWTH = 1.15
+"""Between half-time and end; what a retention of a day leaves differs with the hour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    ticks: int
+    day: float
+    storage_mb: float
+    files: int
+    queue_mb: float
+    rss_mb: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.ticks:>8} {self.day:>6.1f} {self.storage_mb:>12.1f} {self.files:>6}"
+            f" {self.queue_mb:>9.2f} {self.rss_mb:>8.0f}"
+        )
+
+
+class Soak:
+    def __init__(self, folder: Path, instance: dg.DagsterInstance, daemon: SensorDaemon) -> None:
+        from embed_pipeline.definitions import defs
+
+        self._folder, self._instance, self._daemon, self._defs = folder, instance, daemon, defs
+        self._begun = daemon.now
+        self._entities = 0
+
+    def run(self, ticks: int) -> list[Look]:
+        rounds = max(LOOKS, ticks // SENSORS)
+        step, looks = SIMULATED / rounds, []
+        hours = 0
+        for number in range(1, rounds + 1):
+            if number % ENTITY_EVERY == 0:
+                self._arrive()
+            self._daemon.round(step)
+            self._date_runs()
+            if (now := int((self._daemon.now - self._begun) / timedelta(hours=1))) > hours:
+                hours = now
+                self._hour(hours)
+            if number % (rounds // LOOKS) == 0:
+                looks.append(self._look(number))
+                say(str(looks[-1]))
+        return looks
+
+    def _arrive(self) -> None:
+        from embed_pipeline import wiring
+        from embed_pipeline.model.entity import NewEntity
+        from embed_pipeline.settings import load_settings
+        from embed_pipeline.worker.create import create_entities
+
+        self._entities += 1
+        tools = wiring.open_tools(load_settings())
+        new = [NewEntity(name=f"entity {self._entities}")]
+        create_entities(tools.jobs, tools.graph, new, model=tools.model)
+        tools.jobs.close()
+        tools.graph.close()
+
+    def _hour(self, hour: int) -> None:
+        """What the schedules would launch, less often."""
+        self._execute("observe_job", {})
+        if hour % 6 == 0:
+            self._execute("cleanup_ttl_job", {"cleanup_ttl": {"older_than_days": 1}})
+            self._execute("prune_history_job", {"prune_history": {"older_than_days": 1}})
+        self._date_runs()
+
+    def _execute(self, job: str, config: dict[str, dict[str, int]]) -> None:
+        ops = {op: {"config": values} for op, values in config.items()}
+        self._defs.resolve_job_def(job).execute_in_process(
+            run_config={"ops": ops}, instance=self._instance
+        )
+
+    def _date_runs(self) -> None:
+        """Dagster dates some of a run by the real clock, which is days ahead of ours."""
+        runs = self._instance.run_storage
+        assert isinstance(runs, SqlRunStorage)
+        now = self._daemon.now.replace(tzinfo=None)
+        with runs.connect() as connection:
+            connection.execute(
+                sa.update(RunsTable)
+                .where(RunsTable.c.update_timestamp > now + timedelta(hours=12))
+                .values(update_timestamp=now)
+            )
+
+    def _look(self, rounds: int) -> Look:
+        gc.collect()
+        stored = [path for path in (self._folder / "dagster").rglob("*") if path.is_file()]
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        queue = (self._folder / "embed").glob("queue.sqlite*")
+        return Look(
+            ticks=rounds * SENSORS,
+            day=(self._daemon.now - self._begun) / timedelta(days=1),
+            storage_mb=sum(path.stat().st_size for path in stored) / 1e6,
+            files=len(stored),
+            queue_mb=sum(path.stat().st_size for path in queue) / 1e6,
+            rss_mb=pages * os.sysconf("SC_PAGE_SIZE") / 1e6,
+        )
+
+
+def verdict(looks: list[Look]) -> list[str]:
+    """What still grew after half-time; nothing, if all is well."""
+    half, end = looks[len(looks) // 2 - 1], looks[-1]
+    grown = []
+    for name in ("storage_mb", "files", "queue_mb", "rss_mb"):
+        before, after = getattr(half, name), getattr(end, name)
+        if after > before * MOST_GROWTH:
+            grown.append(f"{name} grew from {before:g} to {after:g} after half-time")
+    return grown
+
+
+def prepared(folder: Path) -> Path:
+    """The instance of `dagster.yaml`, with runs executed here instead of in processes."""
+    home = folder / "dagster"
+    home.mkdir()
+    settings = yaml.safe_load((ROOT / "dagster.yaml").read_text())
+    for ours in ("run_queue", "concurrency", "run_monitoring", "python_logs"):
+        settings.pop(ours, None)
+    here = "dagster._core.launcher.sync_in_memory_run_launcher"
+    settings["run_launcher"] = {"module": here, "class": "SyncInMemoryRunLauncher"}
+    core = "dagster._core.run_coordinator"
+    settings["run_coordinator"] = {"module": core, "class": "DefaultRunCoordinator"}
+    (home / "dagster.yaml").write_text(yaml.safe_dump(settings))
+    variables = {"EMBED_ENV": "local", "EMBEDDING_PROVIDER": "mock", "EMBED_LOG_LEVEL": "ERROR"}
+    os.environ.update(variables, EMBED_HOME=str(folder / "embed"), DAGSTER_HOME=str(home))
+    return home
+
+
+@contextmanager
+def accelerated(daemon: SensorDaemon) -> Iterator[None]:
+    """All clocks of ours are the daemon's."""
+    daemon.now -= SIMULATED + timedelta(days=1)
+    read_anew, read = ScriptDirectory.from_config, dict[tuple[str | None, ...], ScriptDirectory]()
+
+    def now(_clock: SystemClock) -> datetime:
+        return daemon.now
+
+    def read_once(config: Config) -> ScriptDirectory:
+        """Each tick opens the instance anew and reads all its migrations: half of its time."""
+        key = tuple(map(config.get_main_option, ("script_location", "version_locations")))
+        if key not in read:
+            read[key] = read_anew(config)
+        return read[key]
+
+    with (
+        mock.patch.object(SystemClock, "now", now),
+        mock.patch.object(ScriptDirectory, "from_config", read_once),
+    ):
+        yield
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--ticks", type=int, default=17_280)
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    folder = Path(tempfile.mkdtemp(prefix="embed-soak-"))
+    begun = time.monotonic()
+    try:
+        with (
+            dg.DagsterInstance.from_config(str(prepared(folder))) as instance,
+            sensor_daemon(instance, "embed_pipeline.definitions") as daemon,
+            accelerated(daemon),
+        ):
+            say("   ticks    day storage (MB)  files  queue MB  RSS MB")
+            looks = Soak(folder, instance, daemon).run(asked.ticks)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    grown = verdict(looks)
+    say(f"{looks[-1].ticks} ticks in {time.monotonic() - begun:.0f} s")
+    say("\n".join(grown) or "Storage, files, queue and memory stay flat.")
+    return 1 if grown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

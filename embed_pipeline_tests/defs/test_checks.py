@@ -1,0 +1,182 @@
+"""The asset checks: red for a reason, with what to do; green for what mends itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pytest
+
+from embed_pipeline.defs.checks import (
+    CheckConfig,
+    judge_coverage,
+    judge_failed,
+    judge_health,
+    judge_stuck,
+)
+from embed_pipeline.errors import ErrorCategory
+from embed_pipeline.model.embedding import Coverage
+from embed_pipeline.model.health import HealthReport, HealthStatus
+from embed_pipeline.model.job import EmbedJob, EntityUid, JobId, JobStatus, QueueStatus
+from embed_pipeline.model.switch import Switch, SwitchState
+from embed_pipeline.worker.observe import QueueState
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+CONFIG = CheckConfig()
+HEALTHY = HealthReport(
+    status=HealthStatus.HEALTHY,
+    consecutive_failures=0,
+    success_rate=1.0,
+    last_success_at=NOW,
+    error_patterns=(),
+    reasons=(),
+)
+IDLE = QueueState(
+    at=NOW,
+    status=QueueStatus(),
+    switch=Switch(),
+    health=HEALTHY,
+    oldest_wait=timedelta(0),
+    has_stale=False,
+    failures=(),
+    totals={},
+)
+FAILED_JOB = EmbedJob(
+    id=JobId("j1"),
+    entity_uid=EntityUid("e1"),
+    model="mock/mock@64",
+    version="1",
+    status=JobStatus.FAILED,
+    priority=5,
+    created_at=NOW,
+    available_at=NOW,
+    processed_at=NOW,
+    error="The text is refused.",
+    error_category=ErrorCategory.PERMANENT,
+)
+HALTED = Switch(state=SwitchState.HALTED, reason="The key is refused")
+
+
+def severity(result: dg.AssetCheckResult) -> str:
+    return "green" if result.passed else result.severity.value
+
+
+@pytest.mark.parametrize(
+    ("coverage", "pending", "colour", "says"),
+    [
+        (Coverage(), 0, "green", "no entities yet"),
+        (Coverage(entities=10, embedded=10), 0, "green", "All 10 entities"),
+        (Coverage(entities=10, embedded=2), 8, "green", "8 entities lack a good vector; all are"),
+        (Coverage(entities=100, embedded=99), 0, "WARN", "discover_job"),
+        (Coverage(entities=100, embedded=50), 20, "ERROR", "only 20 jobs are queued"),
+    ],
+)
+def test_coverage_is_red_only_where_nobody_will_embed_the_rest(
+    coverage: Coverage, pending: int, colour: str, says: str
+) -> None:
+    state = replace(IDLE, status=QueueStatus(pending=pending))
+
+    result = judge_coverage(coverage, state, CONFIG).result()
+
+    assert severity(result) == colour
+    assert says in str(result.description)
+
+
+def test_coverage_names_parked_jobs_and_their_remedy() -> None:
+    state = replace(IDLE, failures=(FAILED_JOB,))
+
+    result = judge_coverage(Coverage(entities=100, embedded=99), state, CONFIG).result()
+
+    assert "1 failed jobs stay parked until retry_failed_job" in str(result.description)
+
+
+def test_target_is_the_callers() -> None:
+    coverage = Coverage(entities=100, embedded=99)
+
+    result = judge_coverage(coverage, IDLE, CheckConfig(coverage_target=99.5)).result()
+
+    assert severity(result) == "ERROR"
+
+
+@pytest.mark.parametrize(
+    ("state", "colour", "says"),
+    [
+        (IDLE, "green", "Nothing waits"),
+        (replace(IDLE, oldest_wait=HOUR), "green", "Nothing waits"),
+        (
+            replace(
+                IDLE, oldest_wait=HOUR, health=replace(HEALTHY, last_success_at=NOW - 2 * HOUR)
+            ),
+            "ERROR",
+            "waited for 60 minutes and nothing was completed",
+        ),
+        (
+            replace(IDLE, oldest_wait=HOUR, health=replace(HEALTHY, last_success_at=None)),
+            "ERROR",
+            "embed_queue_sensor",
+        ),
+        (
+            replace(
+                IDLE,
+                oldest_wait=HOUR,
+                switch=Switch(state=SwitchState.PAUSED, reason="maintenance"),
+            ),
+            "WARN",
+            "the queue is paused: maintenance. Mend the cause, then launch resume_job.",
+        ),
+        (replace(IDLE, has_stale=True), "WARN", "recover_stale_job"),
+    ],
+)
+def test_queue_is_stuck_when_due_jobs_wait_and_nothing_moves(
+    state: QueueState, colour: str, says: str
+) -> None:
+    result = judge_stuck(state, CONFIG).result()
+
+    assert severity(result) == colour
+    assert says in str(result.description)
+
+
+@pytest.mark.parametrize(
+    ("health", "switch", "colour", "says"),
+    [
+        (HEALTHY, Switch(), "green", "HEALTHY."),
+        (
+            replace(HEALTHY, reasons=("paused: tonight",)),
+            Switch(state=SwitchState.PAUSED, reason="tonight"),
+            "green",
+            "HEALTHY (paused: tonight).",
+        ),
+        (
+            replace(HEALTHY, status=HealthStatus.DEGRADED, reasons=("6 consecutive failures",)),
+            Switch(),
+            "WARN",
+            "DEGRADED: 6 consecutive failures. The latest failures tell",
+        ),
+        (
+            replace(HEALTHY, status=HealthStatus.CRITICAL, reasons=("halted: The key is refused",)),
+            HALTED,
+            "ERROR",
+            "CRITICAL: halted: The key is refused. Mend the cause, then launch resume_job.",
+        ),
+    ],
+)
+def test_health_says_why_and_what_to_do(
+    health: HealthReport, switch: Switch, colour: str, says: str
+) -> None:
+    result = judge_health(replace(IDLE, health=health, switch=switch)).result()
+
+    assert severity(result) == colour
+    assert says in str(result.description)
+
+
+def test_failed_jobs_are_a_table_with_their_remedy() -> None:
+    clean = judge_failed(IDLE).result()
+    result = judge_failed(replace(IDLE, failures=(FAILED_JOB,))).result()
+
+    table = result.metadata["latest failures"]
+    assert isinstance(table, dg.TableMetadataValue)
+    assert (severity(clean), severity(result)) == ("green", "WARN")
+    assert "retry_failed_job" in str(result.description)
+    assert table.records[0].data["error"] == "The text is refused."

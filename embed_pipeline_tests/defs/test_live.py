@@ -1,0 +1,87 @@
+"""The system alive under load and outages: it keeps up, and comes back by itself."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import dagster as dg
+import pytest
+
+from embed_pipeline_tests.defs.conftest import Tell
+from embed_pipeline_tests.defs.live import Live, live_system
+from embed_pipeline_tests.openai_faults import Fault
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """One system for all tests here: it takes longer to start than most of them."""
+    with live_system(tmp_path_factory.mktemp("live")) as live, live.dagster():
+        yield live
+
+
+def test_a_thousand_entities_in_ten_seconds_are_embedded_in_at_most_five_runs(
+    live: Live, tell: Tell
+) -> None:
+    runs_before = len(live.runs())
+    begun = time.monotonic()
+
+    for page in range(20):
+        live.create(f"entity {page}-{number}" for number in range(50))
+        threading.Event().wait(0.45)
+    created_in = time.monotonic() - begun
+    live.wait_until_all_is_embedded(180)
+
+    runs = live.runs()[: len(live.runs()) - runs_before]
+    took = time.monotonic() - begun
+    tell(f"created in {created_in:.1f} s, embedded after {took:.1f} s in {len(runs)} runs")
+    assert live.tools.graph.coverage(model=live.tools.model).entities >= 1_000
+    assert 1 <= len(runs) <= 5
+    assert took < 180
+
+
+def test_provider_that_is_down_fails_no_job_and_is_noticed_when_it_is_back(
+    live: Live, tell: Tell
+) -> None:
+    live.provider.fault_for = lambda _texts: Fault(drop=True)
+    live.create(f"during the outage {number}" for number in range(20))
+    begun = time.monotonic()
+    while not live.tools.jobs.breakers.read("openai").level >= 2:
+        assert time.monotonic() - begun < 60, live.explain()
+        threading.Event().wait(0.2)
+    during = live.tools.jobs.health.report()
+
+    live.provider.fault_for = None
+    back = time.monotonic()
+    live.wait_until_all_is_embedded(90)
+
+    tell(f"provider: all embedded {time.monotonic() - back:.1f} s after it was back")
+    kinds = {event.kind for event in live.tools.jobs.events.recent(limit=500)}
+    assert any("breaker of openai is open" in reason for reason in during.reasons)
+    assert {"breaker.opened", "breaker.closed", "health.recovered"} <= kinds
+    assert live.tools.jobs.health.report().status == "HEALTHY"
+
+
+def test_queue_locked_by_a_backup_loses_nothing(live: Live, tell: Tell) -> None:
+    live.create(["before the backup"])
+    queue = live.homes.embed / "queue.sqlite"
+    with closing(sqlite3.connect(queue, isolation_level=None)) as backup:
+        backup.execute("BEGIN IMMEDIATE")
+        threading.Event().wait(8)  # several looks of the sensors
+        backup.execute("ROLLBACK")
+    back = time.monotonic()
+    live.create(["after the backup"])
+
+    live.wait_until_all_is_embedded(90)
+
+    tell(f"backup: all embedded {time.monotonic() - back:.1f} s after its end")
+    ended = {run.status for run in live.runs()}
+    assert dg.DagsterRunStatus.QUEUED not in ended

@@ -1,0 +1,219 @@
+"""observe_job: exact numbers on the assets over time, and the checks beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import dagster as dg
+import pytest
+
+from embed_pipeline.defs.assets import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS
+from embed_pipeline.errors import CredentialsRefused, ProviderUnavailable
+from embed_pipeline.ports.embedding_provider import Embedded
+from embed_pipeline.providers.mock import MockProvider
+from embed_pipeline.worker.price import estimated_price
+from embed_pipeline_tests.defs.conftest import Build
+from embed_pipeline_tests.defs.scene import Pipeline, metadata_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
+
+CHECKS = {
+    "coverage": ENTITY_EMBEDDINGS,
+    "nothing_stuck": EMBEDDING_QUEUE,
+    "health": EMBEDDING_QUEUE,
+    "failed_jobs": EMBEDDING_QUEUE,
+}
+
+
+def numbers(metadata: Any) -> dict[str, Any]:
+    return {name: value.value for name, value in metadata.items()}
+
+
+def observed(instance: dg.DagsterInstance, key: dg.AssetKey) -> list[dict[str, Any]]:
+    """The latest first."""
+    records = instance.fetch_observations(key, limit=10).records
+    return [numbers(cast("Any", record.asset_observation).metadata) for record in records]
+
+
+def checks(instance: dg.DagsterInstance) -> dict[str, str]:
+    """By name: green, or what it says."""
+    latest = {}
+    for name, asset in CHECKS.items():
+        key = dg.AssetCheckKey(asset, name)
+        for stored in instance.event_log_storage.get_asset_check_execution_history(key, limit=1):
+            evaluation = cast("Any", stored.event).dagster_event.event_specific_data
+            latest[name] = "green" if evaluation.passed else str(evaluation.description)
+    return latest
+
+
+def test_numbers_of_both_assets_are_stored(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.create("a", "b")
+    pipeline.run("embed_job")
+    pipeline.create("c")
+
+    pipeline.run("observe_job", instance=instance)
+
+    (queue,), (vectors,) = (observed(instance, key) for key in (EMBEDDING_QUEUE, ENTITY_EMBEDDINGS))
+    assert (queue["pending"], queue["failed"], queue["state"]) == (1, 0, "running")
+    assert queue["oldest wait (seconds)"] >= 0
+    assert (vectors["entities"], vectors["embedded"], vectors["missing"]) == (3, 2, 1)
+    assert vectors["coverage (%)"] == pytest.approx(66.67, abs=0.01)
+    assert set(checks(instance).values()) == {"green"}
+
+
+def test_second_look_tells_what_was_done_since_and_materializes_the_vectors(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.run("observe_job", instance=instance)
+    pipeline.create("a", "b", "c")
+    pipeline.run("embed_job", instance=instance)
+
+    result = pipeline.run("observe_job", instance=instance)
+
+    latest, _ = observed(instance, EMBEDDING_QUEUE)
+    materialized = instance.get_latest_materialization_event(ENTITY_EMBEDDINGS)
+    assert latest["completed since the last look"] == 3
+    assert latest["completed per minute"] > 0
+    assert latest["tokens since the last look"] == latest["tokens in total"]
+    assert latest["price since the last look (USD, estimated)"] == 0
+    assert materialized is not None
+    assert materialized.asset_materialization is not None
+    assert materialized.run_id == result.run_id
+    assert numbers(materialized.asset_materialization.metadata)["coverage (%)"] == 100
+
+
+def test_look_that_finds_no_change_materializes_nothing(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.run("observe_job", instance=instance)
+    pipeline.run("observe_job", instance=instance)
+
+    assert instance.get_latest_materialization_event(ENTITY_EMBEDDINGS) is None
+    assert len(observed(instance, ENTITY_EMBEDDINGS)) == 2
+    assert "coverage (%)" not in observed(instance, ENTITY_EMBEDDINGS)[0]
+
+
+def test_halt_turns_health_red_with_its_reason_until_resume(
+    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_self: MockProvider, _texts: Sequence[str]) -> Embedded:
+        raise CredentialsRefused("The key is refused.")
+
+    pipeline.create("a")
+    with monkeypatch.context() as broken:
+        broken.setattr(MockProvider, "embed", refuse)
+        pipeline.run("embed_job", raise_on_error=False)
+    looked = pipeline.run("observe_job", instance=instance)
+    halted = checks(instance)["health"]
+    pipeline.run("resume_job")
+    pipeline.run("embed_job")
+    pipeline.run("observe_job", instance=instance)
+
+    assert looked.success
+    assert "CRITICAL: halted: The key is refused." in halted
+    assert "resume_job" in halted
+    assert metadata_of(looked, "observe")["health"].endswith("launch resume_job.")
+    assert checks(instance)["health"] == "green"
+
+
+def test_five_failures_in_a_row_degrade_with_their_count_and_a_success_ends_it(
+    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(_self: MockProvider, _texts: Sequence[str]) -> Embedded:
+        raise ProviderUnavailable("The provider does not answer.")
+
+    pipeline.create("a", "b")
+    breakers = pipeline.tools.jobs.breakers
+    with monkeypatch.context() as broken:
+        broken.setattr(MockProvider, "embed", down)
+        for _ in range(5):
+            pipeline.run("embed_job", raise_on_error=False)
+            breakers.close("mock", seen=breakers.read("mock").generation)
+    pipeline.run("observe_job", instance=instance)
+    degraded = checks(instance)["health"]
+    pipeline.tools.jobs.retry_failed()
+    pipeline.run("embed_job", instance=instance)
+    pipeline.run("observe_job", instance=instance)
+
+    told = pipeline.tools.jobs.events.recent(limit=200)
+    (warned,) = [event for event in told if event.kind == "health.degraded"]
+    assert warned.facts["consecutive_failures"] == 5
+    assert re.match(r"DEGRADED: \d consecutive failures", degraded)
+    assert "health.recovered" in {event.kind for event in told}
+    assert checks(instance)["health"] == "green"
+
+
+def test_unreachable_queue_is_critical_and_fails_the_look(
+    pipeline: Pipeline, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "queue.sqlite").write_bytes(b"no database at all" * 500)
+
+    result = pipeline.run("observe_job", instance=instance, raise_on_error=False)
+
+    assert not result.success
+    assert checks(instance)["health"].startswith("CRITICAL (queue unreachable): ")
+
+
+def test_unreachable_graph_is_told_beside_the_queues_numbers(
+    pipeline: Pipeline, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "graph.sqlite").write_bytes(b"no database at all" * 500)
+
+    result = pipeline.run("observe_job", instance=instance, raise_on_error=False)
+
+    assert not result.success
+    assert len(observed(instance, EMBEDDING_QUEUE)) == 1
+    assert checks(instance)["coverage"].startswith("CRITICAL (graph unreachable): ")
+
+
+def test_failed_jobs_of_deleted_entities_alarm_nobody(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.create("a")
+    (entity,) = pipeline.tools.graph.find_by_name("a")
+    pipeline.tools.graph.soft_delete([entity.uid])
+    pipeline.run("embed_job")
+
+    pipeline.run("observe_job", instance=instance)
+
+    assert observed(instance, EMBEDDING_QUEUE)[0]["failed"] == 1
+    assert checks(instance)["failed_jobs"] == "green"
+
+
+def test_checks_can_be_executed_alone_from_the_ui(
+    build: Build, instance: dg.DagsterInstance
+) -> None:
+    pipeline = build()
+    pipeline.create("a")
+    pipeline.tools.jobs.switch.pause("tonight")
+    key = dg.AssetCheckKey(EMBEDDING_QUEUE, "health")
+    checks_only = dg.Definitions.merge(
+        pipeline.definitions,
+        dg.Definitions(jobs=[dg.define_asset_job("only", selection=dg.AssetSelection.checks(key))]),
+    )
+
+    result = checks_only.resolve_job_def("only").execute_in_process(instance=instance)
+
+    assert result.success
+    assert checks(instance) == {"health": "green"}
+
+
+@pytest.mark.parametrize(
+    ("model", "dollars"),
+    [
+        ("openai/text-embedding-3-small@1536", 0.02),
+        ("openai/text-embedding-3-large@256", 0.13),
+        ("local/l2_supercat@256", 0),
+        ("mock/mock@64", 0),
+        ("openai/of-your-own@64", None),
+    ],
+)
+def test_price_is_estimated_where_it_is_known(model: str, dollars: float | None) -> None:
+    assert estimated_price(model, tokens=1_000_000) == dollars

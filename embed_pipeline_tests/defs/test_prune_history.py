@@ -1,0 +1,123 @@
+"""prune_history_job: Dagster's own storage stays bounded, and nobody else's runs are touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import sqlalchemy as sa
+from dagster._core.storage.runs.schema import RunsTable
+from dagster._core.storage.runs.sql_run_storage import SqlRunStorage
+
+from embed_pipeline.ports.clock import SystemClock
+from embed_pipeline_tests.defs.scene import Pipeline, add_run, metadata_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Path:
+    folder = tmp_path / "dagster"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def instance(storage: Path) -> Iterator[dg.DagsterInstance]:
+    """On disk: what is pruned here are files."""
+    with dg.DagsterInstance.local_temp(str(storage)) as instance:
+        yield instance
+
+
+def age(instance: dg.DagsterInstance, run_id: str, *, days: int) -> None:
+    """As if the run had ended so long ago; Dagster offers no way to say that."""
+    runs = instance.run_storage
+    assert isinstance(runs, SqlRunStorage)
+    moment = (SystemClock().now() - timedelta(days=days)).replace(tzinfo=None)
+    with runs.connect() as connection:
+        connection.execute(
+            sa.update(RunsTable)
+            .where(RunsTable.c.run_id == run_id)
+            .values(update_timestamp=moment, create_timestamp=moment)
+        )
+
+
+def traces(storage: Path, run_id: str) -> list[Path]:
+    return [path for path in storage.rglob("*") if run_id in path.name]
+
+
+def checks_of(instance: dg.DagsterInstance, run_id: str) -> list[Any]:
+    key = dg.AssetCheckKey(dg.AssetKey("embedding_queue"), "health")
+    history = instance.event_log_storage.get_asset_check_execution_history(key, limit=100)
+    return [record for record in history if record.run_id == run_id]
+
+
+def test_old_run_goes_with_its_events_checks_logs_and_files(
+    pipeline: Pipeline, instance: dg.DagsterInstance, storage: Path
+) -> None:
+    old = pipeline.run("observe_job", instance=instance).run_id
+    young = pipeline.run("observe_job", instance=instance).run_id
+    age(instance, old, days=15)
+    before = (len(traces(storage, old)), len(checks_of(instance, old)))
+
+    result = pipeline.run("prune_history_job", instance=instance)
+
+    shown = metadata_of(result, "prune_history")
+    assert before[0] >= 2
+    assert before[1] == 1
+    assert (shown["runs deleted"], shown["older than (days)"]) == (1, 14)
+    assert traces(storage, old) == []
+    assert checks_of(instance, old) == []
+    assert not instance.has_run(old)
+    assert instance.has_run(young)
+    assert len(traces(storage, young)) == before[0]
+    assert len(checks_of(instance, young)) == 1
+
+
+def test_age_is_the_configs(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
+    run_id = pipeline.run("embed_job", instance=instance).run_id
+    age(instance, run_id, days=3)
+
+    kept = pipeline.run("prune_history_job", instance=instance)
+    pruned = pipeline.run(
+        "prune_history_job", {"prune_history": {"older_than_days": 2}}, instance=instance
+    )
+
+    assert kept.output_for_node("prune_history") == 0
+    assert pruned.output_for_node("prune_history") == 1
+
+
+def test_runs_of_other_jobs_and_unfinished_runs_are_left_alone(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    ours = {"embed_pipeline/lane": "embed"}
+    theirs = add_run(instance, dg.DagsterRunStatus.SUCCESS, job="their_job")
+    unfinished = add_run(instance, dg.DagsterRunStatus.STARTED, tags=ours)
+    ended = add_run(instance, dg.DagsterRunStatus.CANCELED, tags=ours)
+    for run in (theirs, unfinished, ended):
+        age(instance, run.run_id, days=100)
+
+    pipeline.run("prune_history_job", instance=instance)
+
+    assert instance.has_run(theirs.run_id)
+    assert instance.has_run(unfinished.run_id)
+    assert not instance.has_run(ended.run_id)
+
+
+def test_one_night_deletes_at_most_what_it_is_told_and_the_next_goes_on(
+    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("embed_pipeline.defs.history.PAGE", 2)
+    for _ in range(5):
+        run = add_run(instance, dg.DagsterRunStatus.SUCCESS, tags={"embed_pipeline/lane": "embed"})
+        age(instance, run.run_id, days=20)
+    nights = [
+        pipeline.run("prune_history_job", {"prune_history": {"most_runs": 3}}, instance=instance)
+        for _ in range(3)
+    ]
+
+    assert [night.output_for_node("prune_history") for night in nights] == [3, 2, 0]
