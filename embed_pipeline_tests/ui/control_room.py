@@ -1,0 +1,61 @@
+"""A real Dagster on SQLite, and a loopback server that speaks OpenAI's protocol beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from embed_pipeline import wiring
+from embed_pipeline.model.entity import NewEntity
+from embed_pipeline.settings import load_settings
+from embed_pipeline.worker.create import create_entities
+from embed_pipeline.worker.tools import Tools
+from embed_pipeline_tests.defs.commands import Homes
+from embed_pipeline_tests.defs.dev_server import DevServer, dev_server, within
+from embed_pipeline_tests.openai_server import OpenAIServer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlRoom:
+    dagster: DevServer
+    openai: OpenAIServer
+    tools: Tools
+
+    def create(self, *names: str, text: str = "") -> None:
+        about = {"observations": text}
+        entities = [NewEntity(name=name, entity_type="Thing", properties=about) for name in names]
+        create_entities(self.tools.jobs, self.tools.graph, entities, model=self.tools.model)
+
+    def succeed(self, job: str) -> None:
+        run = self.dagster.launch(job)
+        within(60, lambda: self.dagster.status_of(run) == "SUCCESS")
+
+    def path(self, *parts: str) -> str:
+        return "/".join([self.dagster.url, *parts])
+
+    def job(self, name: str, *parts: str) -> str:
+        return self.path("locations", "embed_pipeline", "jobs", name, *parts)
+
+
+@contextmanager
+def opened_control_room(folder: Path) -> Iterator[ControlRoom]:
+    """Sensors are off, as everywhere in tests: a run starts when a test starts it."""
+    homes = Homes.below(folder)
+    with OpenAIServer(api_key="sk-loopback") as openai:
+        variables = {
+            "EMBED_ENV": "test",
+            "EMBEDDING_PROVIDER": "openai",
+            "OPENAI_API_KEY": "sk-loopback",
+            "OPENAI_BASE_URL": openai.base_url,
+            "EMBEDDING_RATE_LIMIT_TOKENS": "1000000",
+        }
+        tools = wiring.open_tools(load_settings(variables | {"EMBED_HOME": str(homes.embed)}))
+        with (
+            closing(tools.jobs),
+            closing(tools.graph),
+            closing(tools.limiter),
+            dev_server(homes, **variables) as dagster,
+        ):
+            yield ControlRoom(dagster=dagster, openai=openai, tools=tools)
