@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embed_pipeline.model.check import Check
 from embed_pipeline.model.entity import EntityMapping
 from embed_pipeline.model.policy import QueuePolicy
 from embed_pipeline.model.recovery import RecoveryPolicy
@@ -29,6 +30,11 @@ def open_entity_store(settings: Settings, *, clock: Clock | None = None) -> Enti
 def initialise_stores(settings: Settings) -> list[str]:
     """Make what the stores need; a sentence per database touched."""
     return backend(settings.stores.backend).initialise(_store_config(settings, None))
+
+
+def examine_stores(settings: Settings) -> list[Check]:
+    """What a doctor finds in the databases; nothing is changed."""
+    return backend(settings.stores.backend).examine(_store_config(settings, None))
 
 
 def open_embedding_provider(settings: Settings) -> EmbeddingProvider:

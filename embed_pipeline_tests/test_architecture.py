@@ -25,6 +25,7 @@ FLOORS = {
     "wiring": 4,
     "defs": 5,
     "interfaces": 5,
+    "api": 5,
     "definitions": 6,
     "__main__": 6,
 }
@@ -36,10 +37,15 @@ HOMES = {
     "openai": {"providers.openai"},
     "wordllama": {"providers.local"},
     "psycopg": {"reaper"},
+    "pandas": {"worker.daily_report"},
+    "prometheus_client": {"interfaces.metrics"},
+    "pyarrow": {"worker.files"},
     "typer": {"interfaces", "__main__"},
     "rich": {"interfaces"},
+    "mcp": {"interfaces.mcp"},
+    "anyio": {"interfaces.mcp"},
     "structlog": {"telemetry"},
-    "pydantic": {"settings", "defs"},
+    "pydantic": {"settings", "defs", "interfaces.mcp"},
     "pydantic_settings": {"settings"},
 }
 

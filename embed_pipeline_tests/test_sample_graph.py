@@ -13,7 +13,9 @@ from embed_pipeline import wiring
 from embed_pipeline.model.entity import EntityMapping, NewEntity
 from embed_pipeline.settings import load_settings
 from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.load import BadRow, load_csv, read_csv
+from embed_pipeline.worker.files import BadRow
+from embed_pipeline.worker.files.csv_rows import read_csv
+from embed_pipeline.worker.load import load_file
 from embed_pipeline.worker.search import search
 from embed_pipeline.worker.tools import Tools
 
@@ -27,7 +29,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tools]:
     home = tmp_path_factory.mktemp("sample")
     tools = wiring.open_tools(load_settings({"EMBED_ENV": "local", "EMBED_HOME": str(home)}))
     with closing(tools.jobs), closing(tools.graph), closing(tools.provider):
-        load_csv(tools, SAMPLE)
+        load_file(tools, SAMPLE)
         drain(tools, owner="test")
         yield tools
 

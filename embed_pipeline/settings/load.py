@@ -46,9 +46,14 @@ FIELDS = {
 
 
 def load_settings(
-    environ: Mapping[str, str] | None = None, *, dotenv: Path | None = Path(".env")
+    environ: Mapping[str, str] | None = None,
+    *,
+    dotenv: Path | None = Path(".env"),
+    over: Mapping[str, str] | None = None,
 ) -> Settings:
     """The settings of this process, or those of `environ` and nothing else.
+
+    `over` replaces single variables: what a person said at the command line.
 
     Raises ConfigurationError with every problem. Secrets are made known to the redaction first,
     so that neither a sentence nor a later log line shows one.
@@ -56,6 +61,7 @@ def load_settings(
     findings = Findings()
     if environ is None:
         environ = read_environment(dotenv, FIELDS.keys(), findings)
+    environ = {**environ, **(over or {})}
     for variable, field in FIELDS.items():
         if kind_of(field).secret:
             register_secret(environ.get(variable, "").strip())

@@ -26,6 +26,7 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         "jobs.deferred": EventKind(INFO, "Gave {count} started jobs back without an attempt."),
         "jobs.recovered": EventKind(INFO, "Recovered {count} jobs of vanished workers."),
         "jobs.retried": EventKind(INFO, "Gave {count} failed jobs a fresh start."),
+        "jobs.cancelled": EventKind(INFO, "Cancelled {count} pending jobs."),
         "jobs.cleaned_up": EventKind(INFO, "Deleted {count} ended jobs past retention."),
         "job.failed": EventKind(ERROR, "A job failed for good."),
         "job.retry_planned": EventKind(WARNING, "An attempt failed; the job will be tried again."),
@@ -79,6 +80,7 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         # runs
         "batch.measured": EventKind(INFO, "One batch is done."),
         "run.interrupted": EventKind(WARNING, "The run was interrupted and finishes what it has."),
+        "tool.failed": EventKind(ERROR, "A tool for agents broke: a bug."),
         "store.apoc_missing": EventKind(WARNING, "No APOC: cleanup uses Cypher's own batches."),
         "settings.noted": EventKind(WARNING, "A setting deserves attention."),
     }

@@ -18,6 +18,7 @@ from embed_pipeline.worker.discover import discover
 from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.search import search
 from embed_pipeline.worker.tools import Tools
+from embed_pipeline_tests.acceptance.production import server_variables
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 
 COUNT_JOBS = "MATCH (job:EmbedJob) RETURN count(job) AS found"
@@ -29,19 +30,12 @@ def settings(tmp_path: Path, neo4j_queue: BedServer, neo4j_graph: BedServer) -> 
     neo4j_queue.wipe()
     neo4j_graph.wipe()
     return load_settings(
-        {
+        server_variables(neo4j_queue, neo4j_graph)
+        | {
             "EMBED_ENV": "test",
             "EMBED_HOME": str(tmp_path),
             "EMBED_STORE": "neo4j",
             "EMBEDDING_RATE_LIMIT_TOKENS": "100",
-            "EMBED_QUEUE_URI": neo4j_queue.uri,
-            "EMBED_QUEUE_USER": neo4j_queue.user,
-            "EMBED_QUEUE_PASSWORD": neo4j_queue.password,
-            "EMBED_QUEUE_DATABASE": neo4j_queue.database,
-            "EMBED_GRAPH_URI": neo4j_graph.uri,
-            "EMBED_GRAPH_USER": neo4j_graph.user,
-            "EMBED_GRAPH_PASSWORD": neo4j_graph.password,
-            "EMBED_GRAPH_DATABASE": neo4j_graph.database,
         }
     )
 

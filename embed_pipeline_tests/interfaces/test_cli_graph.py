@@ -12,6 +12,7 @@ from embed_pipeline.model.entity import NewEntity
 from embed_pipeline.model.job import HIGHEST_PRIORITY
 from embed_pipeline.worker.tools import Tools
 from embed_pipeline_tests.interfaces.conftest import CommandLine, create
+from embed_pipeline_tests.interfaces.past import Past
 
 
 def add_to_graph_only(tools: Tools, *entities: NewEntity) -> None:
@@ -43,6 +44,40 @@ def test_coverage_counts_and_names_the_next_command(cli: CommandLine, tools: Too
     assert "25.0 %" in readable.out
     assert "embed-pipeline run" in readable.out
     assert "embed-pipeline discover" in readable.out
+
+
+def test_coverage_tells_each_state_with_its_meaning_and_its_command(
+    cli: CommandLine, tools: Tools, past: Past
+) -> None:
+    create(tools, "good", "changed")
+    cli("run")
+    past.failed("failed job")
+    add_to_graph_only(tools, *things(2))
+    changed = tools.graph.find_by_name("changed")[0]
+    tools.graph.upsert_entities(
+        [NewEntity(uid=changed.uid, name="changed by name")], model=tools.model
+    )
+
+    readable, parsed = cli("coverage").out, cli("coverage", "--json").json
+
+    assert (parsed["embedded"], parsed["missing"], parsed["stale"]) == (1, 2, 1)
+    assert (parsed["failed"], parsed["queued"], parsed["percent"]) == (1, 0, 25.0)
+    assert parsed["remedies"] == {
+        "missing": "embed-pipeline discover",
+        "stale": "embed-pipeline discover",
+        "failed": "embed-pipeline failed, then retry-failed",
+    }
+    assert "have no vector: no search finds them" in readable
+    assert "wrong dimension" in readable
+
+
+def test_another_model_in_the_settings_shows_as_wrong_model(cli: CommandLine, tools: Tools) -> None:
+    create(tools, "a")
+    cli("run")
+
+    counted = cli("coverage", "--json", EMBEDDING_MODEL="other").json
+
+    assert (counted["wrong_model"], counted["embedded"]) == (1, 0)
 
 
 def test_discover_queues_what_nobody_queued(cli: CommandLine, tools: Tools) -> None:

@@ -8,6 +8,11 @@ from embed_pipeline import __version__
 from embed_pipeline_tests.interfaces.conftest import CommandLine
 
 COMMANDS = [
+    "init",
+    "doctor",
+    "why",
+    "export",
+    "cancel",
     "status",
     "health",
     "recover",

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from embed_pipeline.worker.tools import Tools
+from embed_pipeline_tests.interfaces.command_line import SCRIPT, environment
 from embed_pipeline_tests.interfaces.conftest import CommandLine
 
 GOOD = 'name,entityType,observations\nZeer pot,Invention,"[""Cools.""]"\nLoom,Invention,Weaves.\n'
@@ -146,10 +151,17 @@ def test_unusable_file_is_one_sentence(
     assert sentence in answer.err
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize(
-    ("name", "reason"), [("nowhere.csv", "No such file or directory"), (".", "Is a directory")]
+    ("stem", "reason"),
+    [("nowhere", "No such file or directory"), ("folder", "Is a directory")],
 )
-def test_file_that_cannot_be_read_is_one_sentence(cli: CommandLine, name: str, reason: str) -> None:
+def test_file_that_cannot_be_read_is_one_sentence(
+    cli: CommandLine, tmp_path: Path, ending: str, stem: str, reason: str
+) -> None:
+    name = f"{stem}.{ending}"
+    (tmp_path / f"folder.{ending}").mkdir()
+
     answer = cli("load", name)
 
     assert (answer.code, answer.out) == (1, "")
@@ -178,3 +190,59 @@ def test_load_survives_an_unusable_queue_and_discovery_queues_later(
     assert (loaded.code, loaded.json["created"], loaded.json["new_jobs"]) == (0, 2, 0)
     assert "discovery will queue these" in loaded.json["queue"]
     assert discovered.json["new_jobs"] == 2
+
+
+def test_file_with_three_bad_rows_loads_the_rest_and_names_the_three(
+    cli: CommandLine, file: Path, tools: Tools
+) -> None:
+    rows = [f"thing {number},Thing,Something." for number in range(1_000)]
+    rows[10], rows[500], rows[999] = ",Thing,Nameless.", "x,Thing,[broken", "only one cell"
+    file.write_text("\n".join(["name,entityType,observations", *rows]) + "\n")
+
+    answer = cli("load", str(file), "--json")
+
+    assert answer.code == 1
+    assert (answer.json["rows"], answer.json["created"], answer.json["refused"]) == (1_000, 997, 3)
+    assert answer.json["bad_rows"] == [
+        "line 12: has no name",
+        "line 502: has a list that is not JSON: Expecting value",
+        "line 1001: has fewer cells than the header",
+    ]
+    assert tools.jobs.get_queue_status().pending == 997
+
+
+def test_load_takes_json_lines(cli: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "entities.jsonl").write_text('{"name": "Loom"}\n')
+
+    assert cli("load", "entities.jsonl", "--json").json["created"] == 1
+
+
+def test_unknown_format_is_one_sentence(cli: CommandLine) -> None:
+    answer = cli("load", "entities.xlsx")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "ends with one of: .csv, .jsonl, .ndjson, .parquet" in answer.err
+
+
+def test_progress_is_shown_to_a_person(home: Path, tmp_path: Path, file: Path) -> None:
+    file.write_text(GOOD)
+    ours, theirs = pty.openpty()
+
+    with subprocess.Popen(
+        [SCRIPT, "load", str(file)], env=environment(home), cwd=tmp_path, stdout=theirs
+    ) as program:
+        os.close(theirs)
+        shown = read_all(ours)
+
+    assert program.returncode == 0
+    assert "Loading" in shown
+    assert "Loaded entities.csv" in shown
+
+
+def read_all(terminal: int) -> str:
+    shown = b""
+    with suppress(OSError):  # so a terminal says that nobody is left to write to it
+        while some := os.read(terminal, 10_000):
+            shown += some
+    os.close(terminal)
+    return shown.decode()

@@ -186,6 +186,20 @@ def test_failed_refuses_impossible_options(cli: CommandLine, words: tuple[str, s
     assert (answer.code, answer.out) == (2, "")
 
 
+def test_failed_counts_all_by_category_and_error(cli: CommandLine, past: Past) -> None:
+    past.failed("a", "b", ago=HOUR)
+    past.failed("c", how=failure(message="It was refused again."))
+    past.completed("d", ago=HOUR)
+
+    readable, parsed = cli("failed", "--by-category"), cli("failed", "--by-category", "--json")
+
+    (group,) = parsed.json
+    assert (group["category"], group["error_type"], group["jobs"]) == ("PERMANENT", "Refused", 3)
+    assert group["example"] == "It was refused again."
+    assert "It was refused again." in readable.out
+    assert cli("failed", "--by-category", "--category", "CRITICAL", "--json").json == []
+
+
 def test_failed_says_when_there_is_nothing_to_show(cli: CommandLine) -> None:
     assert cli("failed").out == "No job has failed.\n"
     assert cli("failed", "--json").json == []

@@ -18,6 +18,11 @@ MISSING_IN_PRODUCTION = {
     "EMBED_GRAPH_PASSWORD",
 }
 COMMANDS = [
+    ("init",),
+    ("why", "name"),
+    ("export", "jobs.csv"),
+    ("cancel", "name"),
+    ("cancel", "--all"),
     ("status",),
     ("health",),
     ("recover",),

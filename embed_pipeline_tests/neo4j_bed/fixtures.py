@@ -11,7 +11,10 @@
 - A module finds its servers empty, without any schema. Between tests it wipes them itself.
 - EMBED_TEST_QUEUE_URI, …_USER, …_PASSWORD, …_DATABASE (and EMBED_TEST_GRAPH_…) name a server to
   use instead. It has to be empty at the start and is emptied again and again.
-- EMBED_TEST_NEO4J_PAIR=swapped exchanges the versions: the queue without APOC, the graph on 5.26.
+- `neo4j_swapped_queue` and `neo4j_swapped_graph` are a second pair with the versions exchanged (the
+  queue without APOC, the graph on 5.26), for the contracts; started only for a module that asks.
+- EMBED_TEST_NEO4J_PAIR=swapped exchanges the versions for everything, and there is no second pair;
+  nor is there one beside servers that the environment names.
 - Where no server can be had the tests are skipped with the reason; EMBED_TEST_REQUIRE_NEO4J=1
   makes that a failure.
 
@@ -22,8 +25,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -31,22 +34,106 @@ import pytest
 from embed_pipeline_tests.neo4j_bed.client import BedServer, take_hold
 from embed_pipeline_tests.neo4j_bed.named import named_address, refuse_unless_empty
 from embed_pipeline_tests.neo4j_bed.probe import connect
-from embed_pipeline_tests.neo4j_bed.releases import PAIR, SWAPPED_PAIR, BedUnavailable
+from embed_pipeline_tests.neo4j_bed.releases import PAIR, SWAPPED_PAIR, BedUnavailable, Spec
 from embed_pipeline_tests.neo4j_bed.server import Address
 
-__all__ = ["neo4j_graph", "neo4j_queue", "neo4j_servers", "neo4j_turn"]
+__all__ = [
+    "neo4j_graph",
+    "neo4j_queue",
+    "neo4j_servers",
+    "neo4j_swapped_graph",
+    "neo4j_swapped_queue",
+    "neo4j_swapped_servers",
+    "neo4j_swapped_turn",
+    "neo4j_turn",
+]
+
+Servers = Mapping[str, BedServer]
 
 FIXTURES = {"neo4j_queue": "queue", "neo4j_graph": "graph"}
+SWAPPED_FIXTURES = {"neo4j_swapped_queue": "queue", "neo4j_swapped_graph": "graph"}
 
 NOT_ASKED = "ask for a server by an argument: getfixturevalue comes too late to take turns"
 
 
 @pytest.fixture(scope="session")
-def neo4j_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, BedServer]]:
+def neo4j_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     """Both servers by name. Use `neo4j_queue` and `neo4j_graph`, which take turns."""
+    swapped = os.environ.get("EMBED_TEST_NEO4J_PAIR") == "swapped"
+    with _running(SWAPPED_PAIR if swapped else PAIR, tmp_path_factory, "neo4j_bed") as servers:
+        yield servers
+
+
+@pytest.fixture(scope="session")
+def neo4j_swapped_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    if os.environ.get("EMBED_TEST_NEO4J_PAIR") == "swapped":
+        pytest.skip("The versions are exchanged for all tests.")
+    if any(named_address(spec) for spec in PAIR):
+        pytest.skip("The environment names the servers, so no others are started.")
+    with _running(SWAPPED_PAIR, tmp_path_factory, "neo4j_bed_swapped") as servers:
+        yield servers
+
+
+@pytest.fixture(scope="module")
+def neo4j_turn(
+    request: pytest.FixtureRequest,
+    neo4j_servers: Servers,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Collection[str]]:
+    """All servers that this module's tests ask for are its own until its last test."""
+    needed = _needed(request, FIXTURES)
+    with _alone_on(neo4j_servers, needed, _shared_folder(tmp_path_factory), "neo4j"):
+        yield needed
+
+
+@pytest.fixture(scope="module")
+def neo4j_swapped_turn(
+    request: pytest.FixtureRequest,
+    neo4j_swapped_servers: Servers,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Collection[str]]:
+    needed = _needed(request, SWAPPED_FIXTURES)
+    with _alone_on(
+        neo4j_swapped_servers, needed, _shared_folder(tmp_path_factory), "neo4j_swapped"
+    ):
+        yield needed
+
+
+@pytest.fixture(scope="module")
+def neo4j_queue(neo4j_servers: Servers, neo4j_turn: Collection[str]) -> BedServer:
+    assert "queue" in neo4j_turn, NOT_ASKED
+    return neo4j_servers["queue"]
+
+
+@pytest.fixture(scope="module")
+def neo4j_graph(neo4j_servers: Servers, neo4j_turn: Collection[str]) -> BedServer:
+    assert "graph" in neo4j_turn, NOT_ASKED
+    return neo4j_servers["graph"]
+
+
+@pytest.fixture(scope="module")
+def neo4j_swapped_queue(
+    neo4j_swapped_servers: Servers, neo4j_swapped_turn: Collection[str]
+) -> BedServer:
+    assert "queue" in neo4j_swapped_turn, NOT_ASKED
+    return neo4j_swapped_servers["queue"]
+
+
+@pytest.fixture(scope="module")
+def neo4j_swapped_graph(
+    neo4j_swapped_servers: Servers, neo4j_swapped_turn: Collection[str]
+) -> BedServer:
+    assert "graph" in neo4j_swapped_turn, NOT_ASKED
+    return neo4j_swapped_servers["graph"]
+
+
+@contextmanager
+def _running(
+    specs: Sequence[Spec], tmp_path_factory: pytest.TempPathFactory, meeting_point: str
+) -> Iterator[Servers]:
     with ExitStack() as stack:
         try:
-            servers = _servers(_shared_folder(tmp_path_factory), stack)
+            servers = _servers(specs, _shared_folder(tmp_path_factory), meeting_point, stack)
         except BedUnavailable as error:
             if os.environ.get("EMBED_TEST_REQUIRE_NEO4J") == "1":
                 pytest.fail(f"No Neo4j server: {error}", pytrace=False)
@@ -54,40 +141,25 @@ def neo4j_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[
         yield servers
 
 
-@pytest.fixture(scope="module")
-def neo4j_turn(
-    request: pytest.FixtureRequest,
-    neo4j_servers: Mapping[str, BedServer],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Collection[str]]:
-    """All servers that this module's tests ask for are its own until its last test."""
-    needed = _needed(request.node, request.session.items)
+@contextmanager
+def _alone_on(
+    servers: Servers, needed: Collection[str], shared: Path, prefix: str
+) -> Iterator[None]:
     with ExitStack() as stack:
         for name in needed:
-            path = _shared_folder(tmp_path_factory) / f"neo4j_{name}.turn"
+            path = shared / f"{prefix}_{name}.turn"
             fcntl.flock(stack.enter_context(path.open("a")), fcntl.LOCK_EX)
         for name in needed:
-            neo4j_servers[name].wipe_schema()
-        yield needed
+            servers[name].wipe_schema()
+        yield
 
 
-@pytest.fixture(scope="module")
-def neo4j_queue(neo4j_servers: Mapping[str, BedServer], neo4j_turn: Collection[str]) -> BedServer:
-    assert "queue" in neo4j_turn, NOT_ASKED
-    return neo4j_servers["queue"]
-
-
-@pytest.fixture(scope="module")
-def neo4j_graph(neo4j_servers: Mapping[str, BedServer], neo4j_turn: Collection[str]) -> BedServer:
-    assert "graph" in neo4j_turn, NOT_ASKED
-    return neo4j_servers["graph"]
-
-
-def _needed(module: pytest.Module, items: Iterable[pytest.Item]) -> list[str]:
+def _needed(request: pytest.FixtureRequest, fixtures: Mapping[str, str]) -> list[str]:
     """The servers that the module's tests ask for, sorted: everybody takes them in one order."""
-    mine = (item for item in items if item.getparent(pytest.Module) is module)
+    items: Iterable[pytest.Item] = request.session.items
+    mine = (item for item in items if item.getparent(pytest.Module) is request.node)
     asked = {name for item in mine for name in getattr(item, "fixturenames", ())}
-    return sorted(server for fixture, server in FIXTURES.items() if fixture in asked)
+    return sorted(server for fixture, server in fixtures.items() if fixture in asked)
 
 
 def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -96,9 +168,7 @@ def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
-def _servers(shared: Path, stack: ExitStack) -> Mapping[str, BedServer]:
-    swapped = os.environ.get("EMBED_TEST_NEO4J_PAIR") == "swapped"
-    specs = SWAPPED_PAIR if swapped else PAIR
+def _servers(specs: Sequence[Spec], shared: Path, meeting_point: str, stack: ExitStack) -> Servers:
     named = {spec.name: address for spec in specs if (address := named_address(spec))}
     servers = {}
     for name, address in named.items():
@@ -108,7 +178,7 @@ def _servers(shared: Path, stack: ExitStack) -> Mapping[str, BedServer]:
         stack.callback(servers[name].wipe_schema)
     own = [spec for spec in specs if spec.name not in named]
     if own:
-        hold = take_hold(own, meeting_point=shared / "neo4j_bed")
+        hold = take_hold(own, meeting_point=shared / meeting_point)
         stack.callback(hold.close)
         for name, values in hold.ask(command="addresses").items():
             address = Address(**values)

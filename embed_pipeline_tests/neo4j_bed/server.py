@@ -164,8 +164,10 @@ class Server:
             self._port = free_port()
         text = CONFIGURATION.format(port=self._port, database=self.spec.database)
         text += APOC if self.spec.apoc else ""
-        text += "".join(f"{name}={value}\n" for name, value in self._settings.items())
-        (self.home / "conf" / "neo4j.conf").write_text(text)
+        # A name that is there twice keeps the server from starting.
+        settings = dict(line.split("=", 1) for line in text.splitlines()) | dict(self._settings)
+        lines = [f"{name}={value}\n" for name, value in settings.items()]
+        (self.home / "conf" / "neo4j.conf").write_text("".join(lines))
 
     def _command(self, jars: Jars) -> list[str]:
         for plugin in jars.plugins:  # procedures are found here, their classes on the class path

@@ -12,6 +12,9 @@ MATCH (n)
 CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 10000 ROWS
 """
 
+PATIENCE = 900
+"""Seconds; a million nodes take longer to delete than the servers let a transaction run."""
+
 FIND_VECTOR_INDEXES = """
 SHOW INDEXES YIELD name, type WHERE type = 'VECTOR' RETURN name
 """
@@ -31,11 +34,11 @@ DROP_CONSTRAINT = "DROP CONSTRAINT $name IF EXISTS"
 def rows(
     session: neo4j.Session, statement: str, parameters: Mapping[str, object]
 ) -> list[dict[str, Any]]:
-    return session.run(neo4j.Query(statement), dict(parameters)).data()
+    return session.run(neo4j.Query(statement, timeout=PATIENCE), dict(parameters)).data()
 
 
 def delete_nodes(session: neo4j.Session) -> None:
-    session.run(DELETE_NODES).consume()
+    session.run(neo4j.Query(DELETE_NODES, timeout=PATIENCE)).consume()
 
 
 def drop_vector_indexes(session: neo4j.Session) -> None:

@@ -9,9 +9,14 @@ import typer
 from embed_pipeline import __version__
 from embed_pipeline.errors import ConfigurationError, EmbedPipelineError
 from embed_pipeline.interfaces.cli import (
+    find_commands,
     graph_commands,
+    job_commands,
+    mcp_commands,
+    metrics_commands,
     queue_commands,
     reaper_commands,
+    setup_commands,
     work_commands,
 )
 from embed_pipeline.telemetry import redact
@@ -26,10 +31,18 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-work_commands.add_to(app)
-graph_commands.add_to(app)
-queue_commands.add_to(app)
-reaper_commands.add_to(app)
+for commands in (
+    setup_commands,
+    work_commands,
+    find_commands,
+    graph_commands,
+    queue_commands,
+    job_commands,
+    metrics_commands,
+    mcp_commands,
+    reaper_commands,
+):
+    commands.add_to(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,18 +11,19 @@ from typing import Annotated
 import typer
 
 from embed_pipeline.interfaces.cli import session
-from embed_pipeline.interfaces.cli.output import AsJson, console, say, show, show_rows
+from embed_pipeline.interfaces.cli.output import MOMENT_FORMATS, AsJson, say, show, show_rows
+from embed_pipeline.interfaces.cli.progress import progress
 from embed_pipeline.model.job import EntityUid
 from embed_pipeline.worker import discover as discovering
 from embed_pipeline.worker import force as forcing
 from embed_pipeline.worker import search as searching
 from embed_pipeline.worker import summarise as summarising
 
-SECOND_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
-
 
 def coverage(as_json: AsJson = False) -> None:
     """How many entities have a good vector, what the others lack, and what mends it.
+
+    Counted, never estimated, so it reads the whole graph once.
 
     Example: `embed-pipeline coverage`
     """
@@ -29,18 +31,22 @@ def coverage(as_json: AsJson = False) -> None:
         counted = tools.graph.coverage(model=tools.model)
         queue = tools.jobs.get_queue_status()
         model = tools.model
-    facts = asdict(counted) | {
-        "percent": counted.percent,
-        "queued": queue.pending + queue.processing,
+    counts = asdict(counted) | {
         "failed": queue.failed,
-        "model": model,
+        "queued": queue.pending + queue.processing,
     }
-    if not as_json:
-        facts["percent"] = (
-            "no entities yet" if counted.percent is None else f"{counted.percent:.1f} %"
-        )
-        facts |= _remedies(counted.entities - counted.embedded, facts["queued"], queue.failed)
-    show(facts, as_json=as_json, title="Coverage")
+    remedies = _remedies(counts)
+    if as_json:
+        facts = counts | {"percent": counted.percent, "model": model, "remedies": remedies}
+        show(facts, as_json=True, title="Coverage")
+        return
+    share = "no entities yet" if counted.percent is None else f"{counted.percent:.1f} %"
+    rows = [
+        {"state": name.replace("_", " "), "count": count, "meaning": _MEANINGS[name]}
+        | {"to mend it": remedies.get(name, "")}
+        for name, count in counts.items()
+    ]
+    show_rows(rows, as_json=False, title=f"Coverage of {model}: {share}", empty="")
 
 
 def discover(as_json: AsJson = False) -> None:
@@ -48,8 +54,10 @@ def discover(as_json: AsJson = False) -> None:
 
     Example: `embed-pipeline discover`
     """
-    with session.tools() as (tools, _):
-        report = discovering.discover(tools)
+    with session.tools() as (tools, _), progress("Looking") as told:
+        report = discovering.discover(
+            tools, on_page=lambda so_far: told(so_far.examined, f"{so_far.new_jobs:,} queued")
+        )
     show(asdict(report), as_json=as_json, title="Discovery")
 
 
@@ -72,43 +80,9 @@ def force(
     say(report.message, asdict(report), as_json=as_json)
 
 
-def search(
-    query: Annotated[str, typer.Argument(help="What to look for, in your own words.")],
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many hits.")] = 5,
-    entity_type: Annotated[str | None, typer.Option("--type", help="Only of this type.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Search by meaning over what is embedded.
-
-    Example: `embed-pipeline search "keeps food cold without electricity"`
-    """
-    with session.tools() as (tools, _):
-        result = searching.search(tools, query, limit=limit, entity_type=entity_type)
-    hits = [
-        {
-            "score": round(hit.score, 4),
-            "name": hit.entity.name,
-            "type": hit.entity.entity_type,
-            "key": hit.entity.uid,
-        }
-        for hit in result.hits
-    ]
-    if as_json:
-        counts = {"searchable": result.searchable, "entities": result.entities}
-        show({"hits": hits} | counts, as_json=True, title="Search")
-        return
-    rows = [hit | {"score": f"{hit['score']:.3f}"} for hit in hits]
-    show_rows(rows, as_json=False, title=f"“{query}”", empty="Nothing found.")
-    if result.searchable < result.entities:
-        console.print(
-            f"{result.searchable} of {result.entities} entities have a vector: "
-            "see `embed-pipeline coverage`."
-        )
-
-
 def summary(
     since: Annotated[
-        datetime | None, typer.Option(formats=[SECOND_FORMAT], help="Work done since (UTC).")
+        datetime | None, typer.Option(formats=MOMENT_FORMATS, help="Work done since (UTC).")
     ] = None,
     searches: Annotated[
         Path | None, typer.Option(help="A JSON list of {query, expected} to search for.")
@@ -130,18 +104,34 @@ def summary(
     show(facts, as_json=as_json, title="Summary")
 
 
-def _remedies(missing: int, queued: int, failed: int) -> dict[str, str]:
-    """The next command, for each kind of gap."""
-    remedies = {}
-    if queued:
-        remedies["to embed what is queued"] = "embed-pipeline run"
-    if missing > queued:
-        remedies["to queue what is missing"] = "embed-pipeline discover"
-    if failed:
-        remedies["to see what failed"] = "embed-pipeline failed"
+_MEANINGS = {
+    "entities": "valid entities of the graph",
+    "embedded": "have a vector of their present text",
+    "missing": "have no vector: no search finds them",
+    "stale": "have the vector of an earlier text",
+    "wrong_model": "have a vector of another model: no search uses it",
+    "wrong_dimension": "have a vector of a wrong length: no search uses it",
+    "failed": "jobs that failed and are parked",
+    "queued": "jobs that wait or are being worked on",
+}
+
+
+def _remedies(counts: Mapping[str, int]) -> dict[str, str]:
+    """The next command for each kind of gap; what is queued already needs no second discovery."""
+    flawed = ("missing", "stale", "wrong_model", "wrong_dimension")
+    unqueued = sum(counts[name] for name in flawed) > counts["queued"]
+    remedies = {
+        name: "embed-pipeline discover" if unqueued else "embed-pipeline run"
+        for name in flawed
+        if counts[name]
+    }
+    if counts["failed"]:
+        remedies["failed"] = "embed-pipeline failed, then retry-failed"
+    if counts["queued"]:
+        remedies["queued"] = "embed-pipeline run"
     return remedies
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (coverage, discover, force, search, summary):
+    for command in (coverage, discover, force, summary):
         app.command()(command)

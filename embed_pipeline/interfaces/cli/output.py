@@ -15,6 +15,9 @@ from rich.table import Table
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
+MOMENT_FORMATS = ["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d"]
+"""How a person says a moment: `2026-01-31T12:00:00Z`, or the day alone; always UTC."""
+
 console = Console(markup=False, emoji=False)
 """Names and errors are shown as they are: `[/b]` is a name, not markup."""
 

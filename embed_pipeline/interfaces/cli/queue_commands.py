@@ -8,18 +8,15 @@ from typing import Annotated
 
 import typer
 
-from embed_pipeline import wiring
-from embed_pipeline.errors import CriticalError, ErrorCategory, TransientError
+from embed_pipeline.errors import CriticalError, TransientError
 from embed_pipeline.interfaces.cli import session
-from embed_pipeline.interfaces.cli.output import AsJson, say, show, show_rows
+from embed_pipeline.interfaces.cli.output import AsJson, say, show
 from embed_pipeline.model.health import HealthStatus
 from embed_pipeline.worker import cleanup as cleaning
+from embed_pipeline.worker import control as controlling
 from embed_pipeline.worker import recover as recovering
 
 Reason = Annotated[str, typer.Option(help="Why; it is shown to everybody who asks.")]
-Category = Annotated[
-    ErrorCategory | None, typer.Option(help="Only failures of this category.", case_sensitive=False)
-]
 
 
 def status(as_json: AsJson = False) -> None:
@@ -109,7 +106,7 @@ def pause(reason: Reason = "paused by hand", as_json: AsJson = False) -> None:
     Example: `embed-pipeline pause --reason "maintenance tonight"`
     """
     with session.job_store() as (jobs, _):
-        switch = jobs.switch.pause(reason)
+        switch = controlling.pause(jobs, reason=reason)
     say(f"The queue is {switch.state}: {switch.reason}.", asdict(switch), as_json=as_json)
 
 
@@ -119,61 +116,10 @@ def resume(reason: Reason = "resumed by hand", as_json: AsJson = False) -> None:
     Example: `embed-pipeline resume --reason "new key in place"`
     """
     with session.job_store() as (jobs, _):
-        switch = jobs.switch.resume(reason)
+        _, switch = controlling.resume(jobs, reason=reason)
     say(f"The queue is {switch.state}.", asdict(switch), as_json=as_json)
 
 
-def failed(
-    category: Category = None,
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Show at most so many.")] = 20,
-    stack: Annotated[bool, typer.Option("--stack", help="With the stack of each.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Failed jobs, the latest first, and why they failed.
-
-    Example: `embed-pipeline failed --category PERMANENT --limit 5`
-    """
-    with session.job_store() as (jobs, _):
-        found = jobs.failed_jobs(category=category, limit=limit)
-    rows = [
-        {
-            "entity": job.entity_uid,
-            "category": job.error_category,
-            "error": job.error,
-            "attempts": job.attempts,
-            "ended": job.processed_at,
-            "job": job.id,
-        }
-        | ({"stack": job.error_stack} if stack else {})
-        for job in found
-    ]
-    show_rows(rows, as_json=as_json, title="Failed jobs", empty="No job has failed.")
-
-
-def retry_failed(
-    category: Category = None,
-    limit: Annotated[int, typer.Option(min=1, help="Retry at most so many.")] = 10_000,
-    as_json: AsJson = False,
-) -> None:
-    """Give failed jobs a fresh start: attempts back to 0.
-
-    Example: `embed-pipeline retry-failed --category TRANSIENT`
-    """
-    with session.job_store() as (jobs, _):
-        retried = jobs.retry_failed(category=category, limit=limit)
-    say(f"{len(retried)} failed jobs are pending again.", {"retried": retried}, as_json=as_json)
-
-
-def init(as_json: AsJson = False) -> None:
-    """Prepare the stores: tables, constraints, indexes. Never touches data; may be run again.
-
-    Example: `embed-pipeline init`
-    """
-    sentences = wiring.initialise_stores(session.settings())
-    say("\n".join(sentences), {"ready": sentences}, as_json=as_json)
-
-
 def add_to(app: typer.Typer) -> None:
-    for command in (init, status, health, recover, cleanup, pause, resume, failed):
+    for command in (status, health, recover, cleanup, pause, resume):
         app.command()(command)
-    app.command("retry-failed")(retry_failed)

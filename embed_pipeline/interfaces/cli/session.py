@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 
 from embed_pipeline import telemetry, wiring
@@ -12,13 +12,14 @@ from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.worker.tools import Tools
 
 
-def settings() -> Settings:
-    loaded = load_settings()
+def settings(over: Mapping[str, str] | None = None, *, say_notes: bool = True) -> Settings:
+    """`over` replaces single variables, as options of a command do."""
+    loaded = load_settings(over=over)
     # A person at a terminal reads the command's own answer; the story is for log collectors.
     quiet = sys.stderr.isatty() and loaded.logging.level == "INFO"
     telemetry.configure("WARNING" if quiet else loaded.logging.level, loaded.logging.format)
-    for note in loaded.notes:
-        sys.stderr.write(note + "\n")
+    for remark in loaded.notes if say_notes else ():
+        sys.stderr.write(remark + "\n")
     return loaded
 
 
@@ -32,8 +33,14 @@ def job_store() -> Iterator[tuple[JobStore, Settings]]:
 @contextmanager
 def tools() -> Iterator[tuple[Tools, Settings]]:
     loaded = settings()
+    with opened_tools(loaded) as opened:
+        yield opened, loaded
+
+
+@contextmanager
+def opened_tools(loaded: Settings) -> Iterator[Tools]:
     opened = wiring.open_tools(loaded)
     with ExitStack() as stack:
         for part in (opened.jobs, opened.graph, opened.provider, opened.limiter):
             stack.enter_context(closing(part))
-        yield opened, loaded
+        yield opened

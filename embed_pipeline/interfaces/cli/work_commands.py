@@ -1,21 +1,20 @@
-"""Commands that work through many entities: load and run."""
+"""Commands that work through many entities or jobs: load, run, export."""
 
 from __future__ import annotations
 
 import os
-import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from embed_pipeline.interfaces.cli import session
-from embed_pipeline.interfaces.cli.output import AsJson, console, show
+from embed_pipeline.interfaces.cli.output import MOMENT_FORMATS, AsJson, say, show
+from embed_pipeline.interfaces.cli.progress import Told, progress, terminated_like_ctrl_c
+from embed_pipeline.model.job import JobStatus
+from embed_pipeline.worker import export as exporting
 from embed_pipeline.worker import load as loading
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.pace import Pace
@@ -23,18 +22,23 @@ from embed_pipeline.worker.report import Ending, Tally
 
 
 def load(
-    file: Annotated[Path, typer.Argument(help="A CSV file with a header.")],
+    file: Annotated[Path, typer.Argument(help="A file that ends with .csv, .jsonl or .parquet.")],
     as_json: AsJson = False,
 ) -> None:
-    """Create or update the entities of a CSV file and queue what changed.
+    """Create or update the entities of a file and queue what changed.
 
-    Columns are the mapped properties (name, entityType, observations); a cell that is a JSON
-    list becomes a list. Bad rows are told with their line, all others are kept.
+    Columns are the mapped properties (name, entityType, observations); in CSV a cell that is a
+    JSON list becomes a list. Bad rows are told with their line and exit with 1, all others are
+    kept. Loading the same file again changes nothing.
 
-    Example: `embed-pipeline load examples/sample_graph.csv`
+    Examples: `embed-pipeline load examples/sample_graph.csv`, `embed-pipeline load graph.jsonl`
     """
-    with session.tools() as (tools, _), _progress("Loading") as told:
-        report = loading.load_csv(tools, file, on_page=lambda so_far: told(so_far.rows))
+    with session.tools() as (tools, _), progress("Loading") as told:
+        report = loading.load_file(
+            tools,
+            file,
+            on_page=lambda so_far: told(so_far.rows, f"rows, {so_far.refused:,} refused"),
+        )
     show(
         {
             "rows": report.rows,
@@ -43,7 +47,7 @@ def load(
             "unchanged": report.unchanged,
             "new_jobs": report.new_jobs,
             "refused": report.refused,
-            "bad_rows": _bad_rows(report),
+            "bad_rows": report.told_bad(),
         }
         | ({} if report.queued else {"queue": "unreachable; discovery will queue these entities"}),
         as_json=as_json,
@@ -56,22 +60,21 @@ def load(
 def run(as_json: AsJson = False) -> None:
     """Embed what is queued, here and now, without Dagster; waits for the budget.
 
-    Ctrl-C gives back what is held.
+    Recovers the jobs of vanished workers first. Ctrl-C gives back what is held. Exits with 1
+    when a job failed or the queue gives out none.
 
     Example: `embed-pipeline run`
     """
-    with (
-        session.tools() as (tools, settings),
-        _terminated_like_ctrl_c(),
-        _progress("Embedding") as told,
-    ):
-        tally = run_until_empty(
-            tools,
-            owner=_worker_id(),
-            recovery_interval=settings.queue.recovery_interval,
-            pace=Pace(tools.clock, limit=None),
-            on_batch=lambda so_far: told(so_far.completed),
-        )
+    with session.tools() as (tools, settings), terminated_like_ctrl_c():
+        queued = tools.jobs.get_queue_status()
+        with progress("Embedding", total=queued.pending + queued.processing) as told:
+            tally = run_until_empty(
+                tools,
+                owner=_worker_id(),
+                recovery_interval=settings.queue.recovery_interval,
+                pace=Pace(tools.clock, limit=None),
+                on_batch=_LiveView(told),
+            )
         switch = tools.jobs.switch.read()
     stopped = {} if switch.is_running else {"queue": f"{switch.state}: {switch.reason}"}
     show(_summary(tally) | stopped, as_json=as_json, title="Run")
@@ -79,10 +82,51 @@ def run(as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-def _bad_rows(report: loading.LoadReport) -> list[str]:
-    told = [f"line {row.line}: {row.reason}" for row in report.bad]
-    more = report.refused - len(told)
-    return [*told, f"and {more:,} more, each with a line in the log"] if more else told
+def export(
+    file: Annotated[Path, typer.Argument(help="What to write; it ends with .csv or .parquet.")],
+    status: Annotated[JobStatus | None, typer.Option(help="Only jobs of this status.")] = None,
+    since: Annotated[
+        datetime | None,
+        typer.Option(formats=MOMENT_FORMATS, help="Only jobs that ended since (UTC)."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a file that is there.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write jobs, or only failures, to a table that pandas reads; errors and stacks included.
+
+    Example: `embed-pipeline export failures.parquet --status failed`
+    """
+    with session.job_store() as (jobs, _), progress("Exporting") as told:
+        count = exporting.export_jobs(
+            jobs.history,
+            file,
+            status=status,
+            since=since and since.replace(tzinfo=UTC),
+            overwrite=overwrite,
+            on_page=lambda done: told(done, "jobs"),
+        )
+    say(f"Wrote {count:,} jobs to {file}.", {"jobs": count, "file": str(file)}, as_json=as_json)
+
+
+class _LiveView:
+    """Adds up the rounds of a run: each begins to count from 0."""
+
+    def __init__(self, told: Told) -> None:
+        self._told = told
+        self._before, self._now = Tally(), Tally()
+
+    def __call__(self, so_far: Tally) -> None:
+        if so_far.leased < self._now.leased:
+            self._before = self._before.plus(self._now)
+        self._now = so_far.plus(Tally())
+        total = self._before.plus(self._now)
+        rate = total.per_second
+        words = [f"{rate:,.0f} per second"] if rate else []
+        words += [f"{total.failed:,} failed"] if total.failed else []
+        words += [f"{total.requests:,} requests"] if total.requests else []
+        self._told(total.completed + total.failed, ", ".join(words))
 
 
 def _summary(tally: Tally) -> dict[str, object]:
@@ -102,34 +146,6 @@ def _worker_id() -> str:
     return f"cli-{socket.gethostname()}-{os.getpid()}"
 
 
-@contextmanager
-def _progress(verb: str) -> Iterator[Callable[[int], None]]:
-    """A live count on a terminal; nothing where nobody watches."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(verb, total=None)
-        yield lambda completed: progress.update(task, completed=completed)
-
-
-@contextmanager
-def _terminated_like_ctrl_c() -> Iterator[None]:
-    """A supervisor's SIGTERM gives leases back just as Ctrl-C does."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def add_to(app: typer.Typer) -> None:
-    for command in (load, run):
+    for command in (load, run, export):
         app.command()(command)

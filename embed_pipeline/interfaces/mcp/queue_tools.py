@@ -1,0 +1,194 @@
+"""Tools on the state of things: coverage and queue, health, a second chance for what failed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import Field
+
+from embed_pipeline.errors import CriticalError, ErrorCategory, TransientError
+from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments
+from embed_pipeline.model.embedding import Coverage
+from embed_pipeline.model.job import QueueStatus
+from embed_pipeline.model.switch import SwitchState
+from embed_pipeline.telemetry import redact
+from embed_pipeline.worker import look as looking
+from embed_pipeline.worker.control import retry_failed
+from embed_pipeline.worker.force import MOST
+from embed_pipeline.worker.tools import Tools
+
+UNREACHABLE = "CRITICAL (queue unreachable)"
+
+
+class StatusAnswer(Answer):
+    model: str
+    """The embedding model: provider/name@dimensions."""
+    entities: int
+    """Valid entities in the graph."""
+    embedded: int
+    """Entities with a good vector: of the current text, model and dimension."""
+    missing: int
+    """Entities without a vector."""
+    stale: int
+    """Entities whose vector was made from an older text."""
+    wrong_model: int
+    """Entities whose vector is another model's."""
+    wrong_dimension: int
+    """Entities whose vector has another length."""
+    pending: int
+    """Jobs that wait."""
+    processing: int
+    """Jobs that a worker holds."""
+    completed: int
+    """Jobs that ended well and are not cleaned up yet."""
+    failed: int
+    """Jobs that ended badly and are not cleaned up yet."""
+    queue: SwitchState
+    """Whether workers may take jobs."""
+    idle_because: str | None
+    """Why no worker would take a job now; null when one would."""
+    remedies: list[str]
+    """What to do about each gap."""
+
+
+def _status(tools: Tools, given: Arguments) -> StatusAnswer:
+    coverage = tools.graph.coverage(model=tools.model)
+    queue = tools.jobs.get_queue_status()
+    outlook = looking.look(tools.jobs, tools.limiter, model=tools.model)
+    percent = "no entities" if coverage.percent is None else f"{coverage.percent:.1f} %"
+    return StatusAnswer(
+        message=(
+            f"{coverage.embedded} of {coverage.entities} entities have a good vector "
+            f"({percent}); {queue.pending + queue.processing} jobs are queued, "
+            f"{queue.failed} failed."
+        ),
+        model=tools.model,
+        entities=coverage.entities,
+        embedded=coverage.embedded,
+        missing=coverage.missing,
+        stale=coverage.stale,
+        wrong_model=coverage.wrong_model,
+        wrong_dimension=coverage.wrong_dimension,
+        pending=queue.pending,
+        processing=queue.processing,
+        completed=queue.completed,
+        failed=queue.failed,
+        queue=tools.jobs.switch.read().state,
+        idle_because=outlook.reason,
+        remedies=_remedies(coverage, queue),
+    )
+
+
+def _remedies(coverage: Coverage, queue: QueueStatus) -> list[str]:
+    queued = queue.pending + queue.processing
+    gap = coverage.entities - coverage.embedded
+    remedies = []
+    if queued:
+        remedies.append(f"{queued} jobs are queued: a running worker embeds them by itself.")
+    if gap > queued:
+        remedies.append(
+            f"{gap - queued} entities or more are not queued: force_generate_embedding."
+        )
+    if queue.failed:
+        remedies.append(f"{queue.failed} jobs failed: retry_failed_jobs, once the cause is gone.")
+    return remedies
+
+
+STATUS = AgentTool(
+    name="embedding_status",
+    title="Status of the embeddings",
+    description=(
+        "The true state, counted: how many entities have a good vector, what the others lack, "
+        "how many jobs wait, run or failed, whether workers may take jobs, and what mends each "
+        "gap. On a large graph it takes seconds."
+    ),
+    arguments=Arguments,
+    answer=StatusAnswer,
+    run=_status,
+)
+
+
+class HealthAnswer(Answer):
+    status: str
+    """HEALTHY, DEGRADED, CRITICAL, or CRITICAL (queue unreachable)."""
+    consecutive_failures: int = 0
+    """Failures since the last success."""
+    success_rate: float | None = None
+    """Of the last 100 outcomes, from 0 to 1; null while there is none."""
+    last_success_at: datetime | None = None
+    """When a job last ended well; null if none ever did."""
+    error_patterns: dict[str, int] = Field(default_factory=dict)
+    """The most frequent errors among the last 100 outcomes, and how often each came."""
+    reasons: list[str] = Field(default_factory=list)
+    """Why it is not HEALTHY, and what else deserves attention."""
+
+
+def _health(tools: Tools, given: Arguments) -> HealthAnswer:
+    try:
+        report = tools.jobs.health.report()
+    except (TransientError, CriticalError) as error:
+        # A monitor's question deserves an answer, most of all when the queue is down.
+        reason = redact(str(error))
+        return HealthAnswer(
+            message=f"{UNREACHABLE}: {reason}", status=UNREACHABLE, reasons=[reason]
+        )
+    return HealthAnswer(
+        message="; ".join([report.status.value, *report.reasons]) + ".",
+        status=report.status.value,
+        consecutive_failures=report.consecutive_failures,
+        success_rate=report.success_rate,
+        last_success_at=report.last_success_at,
+        error_patterns=dict(report.error_patterns),
+        reasons=list(report.reasons),
+    )
+
+
+HEALTH = AgentTool(
+    name="get_health_status",
+    title="Health of the pipeline",
+    description=(
+        "HEALTHY, DEGRADED or CRITICAL, with the reasons, consecutive failures, success rate of "
+        "the last 100 outcomes, last success and the most frequent errors. Shared by all workers, "
+        "and cheap."
+    ),
+    arguments=Arguments,
+    answer=HealthAnswer,
+    run=_health,
+)
+
+
+class RetryArguments(Arguments):
+    category: ErrorCategory | None = None
+    """Only failures of this category; left out, all."""
+    limit: int = Field(default=MOST, ge=1)
+    """Retry at most so many, the oldest first; capped at 1000."""
+
+
+class RetryAnswer(Answer):
+    retried: int
+    """Jobs that are pending again."""
+    still_failed: int
+    """Jobs that stay failed."""
+
+
+def _retry(tools: Tools, given: RetryArguments) -> RetryAnswer:
+    retried = retry_failed(tools.jobs, category=given.category, limit=min(given.limit, MOST))
+    failed = tools.jobs.get_queue_status().failed
+    message = f"{len(retried)} failed jobs are pending again, {failed} stay failed."
+    if given.limit > MOST:
+        message += f" The limit was capped at {MOST}."
+    return RetryAnswer(message=message, retried=len(retried), still_failed=failed)
+
+
+RETRY = AgentTool(
+    name="retry_failed_jobs",
+    title="Retry failed jobs",
+    description=(
+        "Give failed jobs a fresh start: pending again, with all their attempts. Mend the cause "
+        "first (see `get_health_status`), or they fail again."
+    ),
+    arguments=RetryArguments,
+    answer=RetryAnswer,
+    run=_retry,
+    changes=True,
+)

@@ -1,0 +1,160 @@
+"""Tools that find: search by meaning, and why something is not found."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import Field
+
+from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments, Shape
+from embed_pipeline.model.embedding import MOST_HITS, Flaw, SearchResult
+from embed_pipeline.model.finding import Finding, Reason
+from embed_pipeline.model.job import EntityUid
+from embed_pipeline.worker import search as searching
+from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.why import why
+
+
+class SearchArguments(Arguments):
+    query: str = Field(min_length=1)
+    """What to look for, in your own words."""
+    limit: int = Field(default=10, ge=1)
+    """How many entities to return at most; capped at 1000."""
+    entity_type: str | None = Field(default=None, min_length=1)
+    """Only entities of this type."""
+
+
+class FoundEntity(Shape):
+    score: float
+    """Cosine similarity: 1 is the same meaning, 0 none in common."""
+    name: str
+    """The entity's name."""
+    entity_type: str
+    """Its type."""
+    key: str
+    """Its key."""
+    text: str
+    """The text that was embedded, a line per name, type and observation."""
+
+
+class SearchAnswer(Answer):
+    entities: list[FoundEntity]
+    """The nearest entities, best first."""
+    searchable: int
+    """Entities (of that type) that have a vector, so can be found at all."""
+    valid: int
+    """Entities (of that type) in the graph."""
+
+
+def _search(tools: Tools, given: SearchArguments) -> SearchAnswer:
+    result = searching.search(
+        tools, given.query, limit=min(given.limit, MOST_HITS), entity_type=given.entity_type
+    )
+    return SearchAnswer(
+        message=_told(result, capped=given.limit > MOST_HITS),
+        entities=[
+            FoundEntity(
+                score=round(hit.score, 4),
+                name=hit.entity.name,
+                entity_type=hit.entity.entity_type,
+                key=hit.entity.uid,
+                text=hit.entity.text,
+            )
+            for hit in result.hits
+        ],
+        searchable=result.searchable,
+        valid=result.entities,
+    )
+
+
+def _told(result: SearchResult, *, capped: bool) -> str:
+    names = ", ".join(f"{hit.entity.name} ({hit.score:.2f})" for hit in result.hits[:3])
+    sentences = [f"Found {len(result.hits)} entities: {names}." if names else "Found nothing."]
+    if len(result.hits) > 3:
+        sentences = [f"Found {len(result.hits)} entities, the nearest: {names}."]
+    if result.searchable < result.entities:
+        sentences.append(
+            f"Only {result.searchable} of {result.entities} entities have a vector yet; the "
+            "others cannot be found: see embedding_status."
+        )
+    if capped:
+        sentences.append(f"The limit was capped at {MOST_HITS}.")
+    return " ".join(sentences)
+
+
+SEARCH = AgentTool(
+    name="semantic_search",
+    title="Search by meaning",
+    description=(
+        "Find the entities whose text is nearest in meaning to the query. The answer says how "
+        "many entities can be found at all. An entity that should be there and is not: ask "
+        "`why_not_found`."
+    ),
+    arguments=SearchArguments,
+    answer=SearchAnswer,
+    run=_search,
+)
+
+
+class WhyArguments(Arguments):
+    entity_name: str | None = Field(default=None, min_length=1)
+    """The exact name of the entity; all that have it are told of."""
+    key: str | None = Field(default=None, min_length=1)
+    """The key of the entity instead; it wins over the name."""
+
+
+class EntityFinding(Shape):
+    message: str
+    """What is the case, and what will happen by itself."""
+    reason: Reason
+    """The same in one word."""
+    findable: bool
+    """A search can return the entity, if only by an earlier text."""
+    flaw: Flaw | None
+    """What is wrong with its vector; null when nothing is, or there is no such entity."""
+    due_at: datetime | None
+    """When it goes on by itself, as far as that is known."""
+    remedy: str | None
+    """The command with which a person mends it; null when nothing need be done."""
+    key: str | None
+    """The entity's key; null when there is no such entity."""
+
+
+class WhyAnswer(Answer):
+    findings: list[EntityFinding]
+    """One for each entity of that name."""
+
+
+def _why(tools: Tools, given: WhyArguments) -> WhyAnswer:
+    key = None if given.key is None else EntityUid(given.key)
+    found = why(tools, name=given.entity_name, key=key)
+    return WhyAnswer(
+        message=" ".join(finding.message for finding in found),
+        findings=[_as_answer(finding) for finding in found],
+    )
+
+
+def _as_answer(finding: Finding) -> EntityFinding:
+    return EntityFinding(
+        message=finding.message,
+        reason=finding.reason,
+        findable=finding.findable,
+        flaw=finding.flaw,
+        due_at=finding.due_at,
+        remedy=finding.remedy,
+        key=None if finding.entity is None else finding.entity.uid,
+    )
+
+
+WHY = AgentTool(
+    name="why_not_found",
+    title="Why is it not found?",
+    description=(
+        "Why an entity cannot be found by `semantic_search`, or when it will be: whether it "
+        "exists, has a vector of its present text, is queued and what holds the queue up, or "
+        "failed and with which error; with the command that mends it. Cheap on any graph."
+    ),
+    arguments=WhyArguments,
+    answer=WhyAnswer,
+    run=_why,
+)

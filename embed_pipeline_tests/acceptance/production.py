@@ -1,0 +1,84 @@
+"""Production as its own processes see it: two real servers, a loopback OpenAI, variables only."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+
+from embed_pipeline import wiring
+from embed_pipeline.settings import load_settings
+from embed_pipeline.worker.tools import Tools
+from embed_pipeline_tests.defs.commands import ROOT, Homes
+from embed_pipeline_tests.interfaces.command_line import SCRIPT
+from embed_pipeline_tests.neo4j_bed.client import BedServer
+from embed_pipeline_tests.openai_server import OpenAIServer
+
+KEY = "sk-loopback"
+PATIENCE = 120
+
+
+def server_variables(queue: BedServer, graph: BedServer) -> dict[str, str]:
+    return {
+        f"EMBED_{role}_{name.upper()}": getattr(server, name)
+        for role, server in (("QUEUE", queue), ("GRAPH", graph))
+        for name in ("uri", "user", "password", "database")
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Production:
+    queue: BedServer
+    graph: BedServer
+    openai: OpenAIServer
+    homes: Homes
+    variables: dict[str, str]
+
+    def command(self, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
+        """`embed-pipeline …`, to its end."""
+        with self.started(*words, **changes) as process:
+            out, err = process.communicate(timeout=PATIENCE)
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    @contextmanager
+    def started(self, *words: str, **changes: str) -> Iterator[subprocess.Popen[str]]:
+        with subprocess.Popen(
+            [SCRIPT, *words],
+            env=self.homes.environment(**self.variables | changes),
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    @contextmanager
+    def tools(self) -> Iterator[Tools]:
+        opened = wiring.open_tools(load_settings(self.homes.environment(**self.variables)))
+        with ExitStack() as stack:
+            for part in (opened.jobs, opened.graph, opened.provider, opened.limiter):
+                stack.enter_context(closing(part))
+            yield opened
+
+    def await_requests(self, number: int) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while len(self.openai.requests) < number:
+            assert time.monotonic() < deadline, "the worker sends no requests"
+            time.sleep(0.01)
+
+
+def production_variables(
+    queue: BedServer, graph: BedServer, openai: OpenAIServer
+) -> dict[str, str]:
+    return server_variables(queue, graph) | {
+        "EMBED_ENV": "production",
+        "EMBED_JOB_RETENTION_DAYS": "14",
+        "EMBEDDING_RATE_LIMIT_TOKENS": "10000",
+        "OPENAI_API_KEY": KEY,
+        "OPENAI_BASE_URL": openai.base_url,
+    }

@@ -1,0 +1,106 @@
+"""A real worker process in mid-run, and a Neo4j server that is killed with -9 and comes back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from embed_pipeline.model.entity import NewEntity
+from embed_pipeline.model.switch import SwitchState
+from embed_pipeline.worker.create import create_entities
+from embed_pipeline_tests.acceptance.production import PATIENCE, Production
+
+ENTITIES, BATCH = 400, 20
+CHARGED = "MATCH (job:EmbedJob) WHERE job.attempts > 0 OR job.status = 'failed' RETURN job.id"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def working(production: Production) -> Production:
+    """Something to do for seconds, under leases that end in seconds."""
+    for server in (production.queue, production.graph):
+        if not server.can_be_stopped:
+            pytest.skip("a server named by the environment is not ours to stop")
+    production.variables.update(
+        EMBED_JOB_BATCH_SIZE=str(BATCH),
+        EMBED_JOB_LOCK_DURATION="3000",
+        EMBED_JOB_HEARTBEAT_INTERVAL="500",
+    )
+    production.openai.latency = timedelta(milliseconds=100)
+    with production.tools() as tools:
+        entities = [NewEntity(name=f"entity {number}") for number in range(ENTITIES)]
+        create_entities(tools.jobs, tools.graph, entities, model=tools.model)
+    return production
+
+
+def assert_all_embedded_and_nobody_charged(production: Production) -> None:
+    with production.tools() as tools:
+        coverage = tools.graph.coverage(model=tools.model)
+        status = tools.jobs.get_queue_status()
+        switch = tools.jobs.switch.read()
+    assert (coverage.embedded, coverage.stale) == (ENTITIES, 0)
+    assert (status.completed, status.total) == (ENTITIES, ENTITIES)
+    assert production.queue.run(CHARGED) == []
+    assert switch.state is SwitchState.RUNNING
+
+
+def test_graph_killed_in_mid_run_is_waited_for(working: Production) -> None:
+    with working.started("run") as worker:
+        working.await_requests(3)
+        working.graph.kill()
+        working.graph.start()
+        _, err = worker.communicate(timeout=PATIENCE)
+
+    assert worker.returncode == 0, err
+    assert_all_embedded_and_nobody_charged(working)
+    paid = sum(request.inputs for request in working.openai.requests)
+    assert paid == ENTITIES, "what was paid for while the graph was down is kept"
+
+
+def test_queue_killed_in_mid_run_ends_the_run_with_a_sentence_and_the_next_run_finishes(
+    working: Production,
+) -> None:
+    with working.started("run") as worker:
+        working.await_requests(3)
+        working.queue.kill()
+        try:
+            _, err = worker.communicate(timeout=PATIENCE)
+        finally:
+            working.queue.start()
+
+    assert worker.returncode == 1
+    said = [line for line in err.splitlines() if not line.startswith("{")]  # the rest is the log
+    assert said == [
+        f"The Neo4j database {working.queue.database} at {working.queue.uri} cannot be reached."
+    ]
+    again = working.command("run")
+    assert again.returncode == 0, again.stderr
+    assert_all_embedded_and_nobody_charged(working)
+
+
+def test_wrong_password_of_the_graph_halts_the_queue_and_charges_nobody(
+    working: Production,
+) -> None:
+    ended = working.command("run", EMBED_GRAPH_PASSWORD="not-the-password")
+
+    assert ended.returncode == 1
+    assert "refuses the credentials" in ended.stdout + ended.stderr
+    assert "not-the-password" not in ended.stdout + ended.stderr
+    assert working.openai.requests == []
+    with working.tools() as tools:
+        assert tools.jobs.switch.read().state is SwitchState.HALTED
+        assert tools.jobs.get_queue_status().pending == ENTITIES
+    assert working.queue.run(CHARGED) == []
+
+
+def test_wrong_password_of_the_queue_ends_the_run_with_a_sentence(working: Production) -> None:
+    ended = working.command("run", EMBED_QUEUE_PASSWORD="not-the-password")
+
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == (
+        f"The Neo4j database {working.queue.database} at {working.queue.uri}"
+        " refuses the credentials."
+    )
+    assert "not-the-password" not in ended.stderr

@@ -1,0 +1,34 @@
+"""What a newcomer does first: the README's own file, its own commands, in its order."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from embed_pipeline_tests.docs.pages import ROOT, examples
+from embed_pipeline_tests.interfaces.command_line import environment, run_program
+
+README = ROOT / "README.md"
+PROGRAM = ".venv/bin/embed-pipeline"
+
+
+def commands() -> list[list[str]]:
+    """The commands of the section on one's own file, as words."""
+    (block,) = (block for block in examples(README, "console") if "books.csv" in block)
+    return [shlex.split(line.removeprefix("$ ")) for line in block.strip().splitlines()]
+
+
+def test_own_csv_is_searched_by_meaning_in_under_five_commands(tmp_path: Path) -> None:
+    (file,) = examples(README, "csv")
+    (tmp_path / "books.csv").write_text(file.lstrip(), encoding="utf-8")
+    env = environment(tmp_path / "home", EMBED_ENV="local")
+
+    install, *ours = commands()
+    answers = [run_program(*words[1:], env=env, cwd=tmp_path) for words in ours]
+
+    assert install == ["make", "install"]
+    assert len(ours) < 4
+    assert {words[0] for words in ours} == {PROGRAM}
+    assert [answer.code for answer in answers] == [0] * len(ours)
+    best = answers[-1].out.splitlines()[2]
+    assert "Roadside Picnic" in best

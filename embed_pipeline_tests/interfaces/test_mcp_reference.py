@@ -1,0 +1,88 @@
+"""What is written about the tools is what they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from embed_pipeline.interfaces.mcp.catalogue import INSTRUCTIONS, TOOLS
+from embed_pipeline.interfaces.mcp.reference import DOCUMENT, mcp_markdown, write_reference
+from embed_pipeline.interfaces.mcp.server import server_for
+from embed_pipeline.worker.tools import Tools
+from embed_pipeline_tests.interfaces.mcp_client import ROOT, talk_to
+
+SNAPSHOT = Path(__file__).with_name("test_mcp_schemas.json")
+REMEDY = (
+    "out of date; python -c 'from pathlib import Path; from embed_pipeline.interfaces.mcp import"
+    " reference; reference.write_reference(Path())' brings it up to date"
+)
+CHANGED = "clients see other schemas; if that is meant, write them into the snapshot"
+
+
+def listed() -> dict[str, Any]:
+    return {
+        name: tool.listed().model_dump(mode="json", by_alias=True, exclude_none=True)
+        for name, tool in TOOLS.items()
+    }
+
+
+def fields(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for part in (schema, *schema.get("$defs", {}).values()):
+        yield from part.get("properties", {}).items()
+
+
+def test_the_written_reference_is_up_to_date() -> None:
+    assert (ROOT / DOCUMENT).read_text(encoding="utf-8") == mcp_markdown(), REMEDY
+
+
+def test_write_reference_writes_the_page(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+
+    write_reference(tmp_path)
+
+    assert (tmp_path / DOCUMENT).read_text(encoding="utf-8") == mcp_markdown()
+
+
+def test_the_schemas_are_those_of_the_snapshot() -> None:
+    assert listed() == json.loads(SNAPSHOT.read_text(encoding="utf-8")), CHANGED
+
+
+def test_a_client_is_told_the_same(tools: Tools) -> None:
+    with talk_to(server_for(tools)) as agent:
+        told = agent.tools()
+        instructions = agent.client.instructions
+
+    assert {name: tool.input_schema for name, tool in told.items()} == {
+        name: tool["inputSchema"] for name, tool in listed().items()
+    }
+    assert instructions == INSTRUCTIONS
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_every_schema_is_valid_closed_and_has_its_words(name: str) -> None:
+    tool = listed()[name]
+
+    for schema in (tool["inputSchema"], tool["outputSchema"]):
+        Draft202012Validator.check_schema(schema)
+        assert schema["additionalProperties"] is False
+        assert [field for field, facts in fields(schema) if not facts.get("description")] == []
+    assert tool["description"].endswith(".")
+
+
+def test_only_tools_that_change_data_say_so() -> None:
+    changing = {name for name, tool in listed().items() if not tool["annotations"]["readOnlyHint"]}
+
+    assert changing == {"create_entities", "force_generate_embedding", "retry_failed_jobs"}
+
+
+def test_instructions_name_only_tools_that_exist() -> None:
+    words = INSTRUCTIONS + " ".join(tool.description for tool in TOOLS.values())
+    named = {word.strip("`.,:;()") for word in words.split() if "_" in word}
+    arguments = {field for tool in TOOLS.values() for field in tool.arguments.model_fields}
+
+    assert named - arguments <= TOOLS.keys()

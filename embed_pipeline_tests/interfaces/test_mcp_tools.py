@@ -1,0 +1,231 @@
+"""The other tools, through the official client and a server in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import MCPError
+
+from embed_pipeline import wiring
+from embed_pipeline.errors import StoreBusy
+from embed_pipeline.interfaces.mcp.server import server_for
+from embed_pipeline.model.health import HealthReport
+from embed_pipeline.settings import load_settings
+from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.tools import Tools
+from embed_pipeline_tests.interfaces.mcp_client import Conversation, talk_to
+from embed_pipeline_tests.interfaces.mcp_scene import FORCE, add_unqueued, park
+
+
+@pytest.fixture
+def agent(tools: Tools) -> Iterator[Conversation]:
+    with talk_to(server_for(tools)) as conversation:
+        yield conversation
+
+
+class TestCreateAndSearch:
+    def test_created_entity_has_one_job_and_is_found_when_a_worker_was_there(
+        self, agent: Conversation, tools: Tools
+    ) -> None:
+        entity = {"name": "Zeer pot", "entity_type": "Thing", "observations": ["cools food"]}
+
+        created = agent.call("create_entities", entities=[entity])
+        before = agent.call("semantic_search", query="Zeer pot\nThing\ncools food")
+        drain(tools, owner="run-1")
+        after = agent.call("semantic_search", query="Zeer pot\nThing\ncools food", limit=1)
+
+        assert (created.facts["created"], created.facts["queued"]) == (1, True)
+        assert before.facts["entities"] == []
+        assert "Only 0 of 1 entities have a vector yet" in before.sentence
+        (hit,) = after.facts["entities"]
+        assert (hit["name"], hit["score"]) == ("Zeer pot", 1.0)
+        assert hit["text"] == "Zeer pot\nThing\ncools food"
+
+    def test_existing_entity_is_reported_and_left_as_it_is(self, agent: Conversation) -> None:
+        agent.call("create_entities", entities=[{"name": "a", "observations": ["first"]}])
+
+        again = agent.call("create_entities", entities=[{"name": "a", "observations": ["new"]}])
+
+        assert (again.facts["created"], again.facts["entities"][0]["existing"]) == (0, True)
+        assert "1 existed before" in again.sentence
+
+    def test_type_is_taken_in_the_spelling_of_the_graph_too(self, agent: Conversation) -> None:
+        agent.call("create_entities", entities=[{"name": "a", "entityType": "Thing"}])
+
+        again = agent.call("create_entities", entities=[{"name": "a", "entity_type": "Thing"}])
+
+        assert again.facts["created"] == 0
+
+    @pytest.mark.parametrize(
+        ("entities", "said"),
+        [
+            ([], "entities: list should have at least 1 item"),
+            ([{"name": "x"}] * 501, "at most 500 items"),
+            ([{"observations": ["no name"]}], "entities.0.name: field required"),
+            ([{"name": "  "}], "its name is empty"),
+            ([{"name": "x", "properties": {"colour": "red"}}], "Unknown text properties: colour"),
+        ],
+    )
+    def test_entities_that_cannot_be_kept_are_refused(
+        self, agent: Conversation, tools: Tools, entities: list[object], said: str
+    ) -> None:
+        answer = agent.call("create_entities", entities=entities)
+
+        assert answer.is_error
+        assert said in answer.sentence
+        assert tools.graph.coverage(model=tools.model).entities == 0
+
+    def test_search_limit_is_capped_with_a_note_and_type_filters(
+        self, agent: Conversation, tools: Tools
+    ) -> None:
+        add_unqueued(tools, "a", "b")
+        agent.call(FORCE)
+        drain(tools, owner="run-1")
+
+        everything = agent.call("semantic_search", query="a", limit=5_000)
+        nothing = agent.call("semantic_search", query="a", entity_type="Person")
+
+        assert len(everything.facts["entities"]) == 2
+        assert "capped at 1000" in everything.sentence
+        assert (nothing.sentence, nothing.facts["valid"]) == ("Found nothing.", 0)
+
+
+class TestWhyNotFound:
+    def test_reason_of_each_state_is_told_with_its_remedy(
+        self, agent: Conversation, tools: Tools
+    ) -> None:
+        park(tools, "failed-one")
+        add_unqueued(tools, "forgotten one")
+
+        def reason(name: str) -> tuple[str, str | None]:
+            (finding,) = agent.call("why_not_found", entity_name=name).facts["findings"]
+            return finding["reason"], finding["remedy"]
+
+        assert reason("failed-one") == ("failed", "embed-pipeline force --key failed-one")
+        assert reason("forgotten one") == ("not queued", "embed-pipeline discover")
+        assert reason("unheard of") == ("unknown", "embed-pipeline load FILE")
+        agent.call(FORCE, entity_name="forgotten one")
+        assert reason("forgotten one") == ("waiting", "embed-pipeline run")
+        drain(tools, owner="run-1")
+        assert reason("forgotten one")[0] == "can be found"
+
+    def test_neither_name_nor_key_is_refused(self, agent: Conversation) -> None:
+        answer = agent.call("why_not_found")
+
+        assert answer.is_error
+        assert answer.sentence == "A name or a key must be given."
+
+
+class TestQueue:
+    def test_status_counts_and_names_what_mends(self, agent: Conversation, tools: Tools) -> None:
+        park(tools, "parked")
+        add_unqueued(tools, "not queued", "queued")
+        agent.call(FORCE, entity_name="queued")
+
+        status = agent.call("embedding_status").facts
+
+        assert (status["entities"], status["embedded"], status["missing"]) == (3, 0, 3)
+        assert (status["pending"], status["failed"], status["queue"]) == (1, 1, "running")
+        assert status["idle_because"] is None
+        assert [remedy.split(": ")[1].split(",")[0] for remedy in status["remedies"]] == [
+            "a running worker embeds them by itself.",
+            "force_generate_embedding.",
+            "retry_failed_jobs",
+        ]
+
+    def test_status_of_a_paused_queue_says_so(self, agent: Conversation, tools: Tools) -> None:
+        tools.jobs.switch.pause("maintenance")
+
+        status = agent.call("embedding_status").facts
+
+        assert status["queue"] == "paused"
+        assert "maintenance" in status["idle_because"]
+
+    def test_health_tells_state_rate_and_patterns(self, agent: Conversation, tools: Tools) -> None:
+        park(tools, *(f"entity {n}" for n in range(5)))
+
+        health = agent.call("get_health_status")
+
+        assert (health.facts["status"], health.facts["consecutive_failures"]) == ("DEGRADED", 5)
+        assert health.facts["success_rate"] == 0
+        assert health.facts["error_patterns"] == {"Refused: It was refused.": 5}
+        assert "5 consecutive failures" in health.sentence
+
+    def test_failed_jobs_are_retried_by_category(self, agent: Conversation, tools: Tools) -> None:
+        park(tools, "a", "b")
+
+        none = agent.call("retry_failed_jobs", category="TRANSIENT")
+        both = agent.call("retry_failed_jobs", category="PERMANENT", limit=9_999)
+
+        assert (none.facts["retried"], none.facts["still_failed"]) == (0, 2)
+        assert (both.facts["retried"], both.facts["still_failed"]) == (2, 0)
+        assert "capped at 1000" in both.sentence
+
+    def test_unknown_category_is_refused_with_the_known_ones(self, agent: Conversation) -> None:
+        answer = agent.call("retry_failed_jobs", category="URGENT")
+
+        assert answer.is_error
+        assert "'TRANSIENT', 'PERMANENT' or 'CRITICAL'" in answer.sentence
+
+
+class SlowHealth:
+    """A queue whose health is told only when somebody else has been answered."""
+
+    def __init__(self, others_turn: threading.Event) -> None:
+        self.health, self._others_turn = self, others_turn
+
+    def report(self) -> HealthReport:
+        assert self._others_turn.wait(timeout=30), "nobody else was answered meanwhile"
+        raise StoreBusy("It took long.")
+
+
+class TestTrouble:
+    def test_slow_call_holds_no_other_up(self, tools: Tools) -> None:
+        others_turn = threading.Event()
+        queue: Any = SlowHealth(others_turn)
+
+        with talk_to(server_for(replace(tools, jobs=queue))) as agent, ThreadPoolExecutor() as pool:
+            slow = pool.submit(agent.call, "get_health_status")
+            quick = agent.call("why_not_found", entity_name="unheard of")
+            others_turn.set()
+
+            assert quick.facts["findings"][0]["reason"] == "unknown"
+            assert "It took long." in slow.result(timeout=30).sentence
+
+    def test_unknown_tool_is_told_which_there_are(self, agent: Conversation) -> None:
+        with pytest.raises(MCPError, match="No tool 'openNodes'; there are: semantic_search"):
+            agent.call("openNodes")
+
+    def test_database_that_cannot_be_opened_is_said_and_health_still_answers(
+        self, tmp_path: Path
+    ) -> None:
+        (tmp_path / "home").write_text("a file where the folder should be")
+        settings = load_settings({"EMBED_ENV": "test", "EMBED_HOME": str(tmp_path / "home")})
+
+        with talk_to(server_for(wiring.open_tools(settings))) as agent:
+            answers = [agent.call(tool) for tool in (FORCE, "embedding_status")]
+            health = agent.call("get_health_status")
+
+        assert all(answer.is_error for answer in answers)
+        assert all("try again in a minute" in answer.sentence for answer in answers)
+        assert (health.is_error, health.facts["status"]) == (False, "CRITICAL (queue unreachable)")
+
+    def test_bug_is_logged_and_answered_without_its_text(
+        self, tools: Tools, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        nothing: Any = None
+
+        with talk_to(server_for(replace(tools, jobs=nothing))) as agent:
+            answer = agent.call("get_health_status")
+
+        assert answer.is_error
+        assert answer.sentence == (
+            "get_health_status broke: AttributeError. This is a bug; the server's log has it."
+        )
+        assert "tool.failed" in caplog.text

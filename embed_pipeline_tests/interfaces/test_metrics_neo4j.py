@@ -1,0 +1,52 @@
+"""The same metrics from two real Neo4j servers."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from embed_pipeline import wiring
+from embed_pipeline.settings import load_settings
+from embed_pipeline_tests.interfaces.command_line import environment
+from embed_pipeline_tests.interfaces.conftest import create
+from embed_pipeline_tests.interfaces.metrics_scene import exporter, scrape
+from embed_pipeline_tests.neo4j_bed import fixtures
+from embed_pipeline_tests.neo4j_bed.client import BedServer
+
+neo4j_servers = fixtures.neo4j_servers
+neo4j_turn = fixtures.neo4j_turn
+neo4j_queue = fixtures.neo4j_queue
+neo4j_graph = fixtures.neo4j_graph
+
+
+def test_scrape_of_neo4j_tells_what_the_stores_know(
+    tmp_path: Path, neo4j_queue: BedServer, neo4j_graph: BedServer
+) -> None:
+    servers = {"QUEUE": neo4j_queue, "GRAPH": neo4j_graph}
+    where = {
+        f"EMBED_{store}_{part.upper()}": getattr(server, part)
+        for store, server in servers.items()
+        for part in ("uri", "user", "password", "database")
+    }
+    env = environment(tmp_path, EMBED_STORE="neo4j", EMBEDDING_RATE_LIMIT_TOKENS="20", **where)
+    for server in servers.values():
+        server.wipe()
+    settings = load_settings(env)
+    wiring.initialise_stores(settings)
+    tools = wiring.open_tools(settings)
+    with ExitStack() as stack:
+        for part in (tools.jobs, tools.graph, tools.limiter):
+            stack.enter_context(closing(part))
+        create(tools, "Theremin", "Zeer pot")
+        tools.jobs.switch.pause("a look")
+        running = stack.enter_context(exporter(env=env, cwd=tmp_path))
+        scraped = scrape(running.url)
+        stored, status = tools.jobs.counters.read(), tools.jobs.get_queue_status()
+
+    assert scraped["embed_pipeline_up"] == 1
+    assert scraped["embed_pipeline_jobs_enqueued_total"] == stored["jobs_enqueued"] == 2
+    assert scraped['embed_pipeline_jobs{status="pending"}'] == status.pending == 2
+    assert scraped['embed_pipeline_entity_vectors{state="missing"}'] == 2
+    assert scraped['embed_pipeline_queue_state{state="paused"}'] == 1
+    assert scraped['embed_pipeline_budget_left{unit="requests"}'] == 20
+    assert 0 <= scraped["embed_pipeline_oldest_leasable_age_seconds"] < 60

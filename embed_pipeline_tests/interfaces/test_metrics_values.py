@@ -1,0 +1,232 @@
+"""What the metrics say is what the stores know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from embed_pipeline import wiring
+from embed_pipeline.errors import ErrorCategory, StoreUnavailable
+from embed_pipeline.interfaces.metrics import Reader, as_text, registry_of
+from embed_pipeline.interfaces.metrics.recent import Recent
+from embed_pipeline.model.breaker import GRAPH
+from embed_pipeline.model.job import FailureRecord
+from embed_pipeline.model.window import Spent
+from embed_pipeline.settings import Settings, load_settings
+from embed_pipeline.worker.loop import run_until_empty
+from embed_pipeline.worker.pace import Pace
+from embed_pipeline.worker.tools import Tools
+from embed_pipeline_tests.clocks import MINUTE, SECOND, FakeClock
+from embed_pipeline_tests.interfaces.conftest import create
+from embed_pipeline_tests.interfaces.metrics_scene import Samples, samples_of
+
+TIMEOUT = FailureRecord(
+    category=ErrorCategory.TRANSIENT, error_type="ProviderTimeout", message="no answer"
+)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def settings(home: Path) -> Settings:
+    return load_settings(
+        {
+            "EMBED_ENV": "test",
+            "EMBED_HOME": str(home),
+            "EMBEDDING_RATE_LIMIT_TOKENS": "20",
+            "EMBEDDING_TOKEN_BUDGET": "1000",
+        }
+    )
+
+
+@pytest.fixture
+def tools(settings: Settings, clock: FakeClock) -> Iterator[Tools]:
+    opened = Tools(
+        jobs=wiring.open_job_store(settings, clock=clock),
+        graph=wiring.open_entity_store(settings, clock=clock),
+        provider=wiring.open_embedding_provider(settings),
+        limiter=wiring.open_rate_limiter(settings, clock=clock),
+        clock=clock,
+    )
+    with closing(opened.jobs), closing(opened.graph), closing(opened.limiter):
+        yield opened
+
+
+def scraped(tools: Tools, **more: bool) -> Samples:
+    return samples_of(as_text(registry_of(Reader(tools), **more)))
+
+
+def embed_all(tools: Tools) -> None:
+    run_until_empty(
+        tools, owner="a run", recovery_interval=MINUTE, pace=Pace(tools.clock, limit=None)
+    )
+
+
+def test_every_stored_counter_is_exported_with_its_value(tools: Tools) -> None:
+    create(tools, "Theremin", "Zeer pot", "Borscht")
+    embed_all(tools)
+    tools.jobs.counters.add({"a_sum_of_tomorrow": 7})
+
+    samples = scraped(tools)
+
+    stored = tools.jobs.counters.read()
+    assert stored["jobs_completed"] == stored["vectors_embedded"] == 3
+    assert stored["provider_tokens"] > 0
+    assert {f"embed_pipeline_{name}_total": value for name, value in stored.items()}.items() <= (
+        samples.items()
+    )
+
+
+def test_counters_are_there_from_the_first_scrape(tools: Tools) -> None:
+    samples = scraped(tools)
+
+    assert samples["embed_pipeline_jobs_failed_total"] == 0
+    assert samples["embed_pipeline_provider_tokens_total"] == 0
+
+
+def test_reapers_sums_keep_their_own_names(tools: Tools) -> None:
+    tools.jobs.counters.add({"reaper_requeues": 4, "reaper_sweeps": 2})
+
+    samples = scraped(tools, with_reaper=True)
+
+    assert samples["reaper_requeues_total"] == 4
+    assert samples["reaper_sweeps_total"] == 2
+    assert samples["reaper_failures_total"] == 0
+
+
+def test_reapers_sums_are_not_shown_where_there_is_no_reaper(tools: Tools) -> None:
+    assert not any(name.startswith("reaper_") for name in scraped(tools))
+
+
+def test_jobs_and_entities_are_counted_exactly(tools: Tools) -> None:
+    create(tools, "Theremin", "Zeer pot", "Borscht")
+    embed_all(tools)
+    create(tools, "Svalbard")
+
+    samples = scraped(tools)
+
+    status = tools.jobs.get_queue_status()
+    coverage = tools.graph.coverage(model=tools.model)
+    assert samples['embed_pipeline_jobs{status="pending"}'] == status.pending == 1
+    assert samples['embed_pipeline_jobs{status="completed"}'] == status.completed == 3
+    assert samples["embed_pipeline_entities"] == coverage.entities == 4
+    assert samples['embed_pipeline_entity_vectors{state="missing"}'] == 1
+    assert samples[f'embed_pipeline_coverage_ratio{{model="{tools.model}"}}'] == 0.75
+
+
+def test_empty_graph_has_no_coverage_instead_of_a_wrong_one(tools: Tools) -> None:
+    assert not any(name.startswith("embed_pipeline_coverage") for name in scraped(tools))
+
+
+def test_oldest_leasable_age_grows_until_the_job_is_taken(tools: Tools, clock: FakeClock) -> None:
+    create(tools, "Theremin")
+    clock.advance(90 * SECOND)
+
+    waiting = scraped(tools)["embed_pipeline_oldest_leasable_age_seconds"]
+    tools.jobs.lease(owner="a run", model=tools.model, limit=1, token="t")
+    taken = scraped(tools)
+
+    assert waiting == 90
+    assert taken["embed_pipeline_oldest_leasable_age_seconds"] == 0
+    assert taken["embed_pipeline_lease_owners"] == 1
+
+
+def test_job_that_is_not_due_yet_has_no_age(tools: Tools) -> None:
+    create(tools, "Theremin")
+    lease = tools.jobs.lease(owner="a run", model=tools.model, limit=1, token="t")
+    tools.jobs.fail(lease, {job.id: TIMEOUT for job in lease.jobs})
+
+    assert scraped(tools)["embed_pipeline_oldest_leasable_age_seconds"] == 0
+
+
+def test_lease_of_a_vanished_worker_is_shown(tools: Tools, clock: FakeClock) -> None:
+    create(tools, "Theremin")
+    tools.jobs.lease(owner="a run", model=tools.model, limit=1, token="t")
+
+    before = scraped(tools)["embed_pipeline_stale_leases"]
+    clock.advance(10 * MINUTE)
+
+    assert (before, scraped(tools)["embed_pipeline_stale_leases"]) == (0, 1)
+
+
+def test_halt_breaker_and_health_are_shown(tools: Tools) -> None:
+    tools.jobs.breakers.trip(GRAPH, seen=0, error=TIMEOUT)
+    tools.jobs.switch.halt("the key was revoked", seen=0)
+
+    samples = scraped(tools)
+
+    assert samples['embed_pipeline_breaker_open{breaker="graph"}'] == 1
+    assert samples['embed_pipeline_breaker_open{breaker="mock"}'] == 0
+    assert samples['embed_pipeline_queue_state{state="halted"}'] == 1
+    assert samples['embed_pipeline_queue_state{state="running"}'] == 0
+    assert samples['embed_pipeline_health_status{status="CRITICAL"}'] == 1
+    assert samples['embed_pipeline_health_status{status="HEALTHY"}'] == 0
+    assert samples["embed_pipeline_consecutive_failures"] == 1
+
+
+def test_last_success_and_its_share_are_shown_once_there_is_one(
+    tools: Tools, clock: FakeClock
+) -> None:
+    assert "embed_pipeline_success_ratio" not in scraped(tools)
+
+    create(tools, "Theremin")
+    embed_all(tools)
+
+    samples = scraped(tools)
+    assert samples["embed_pipeline_success_ratio"] == 1
+    assert samples["embed_pipeline_last_success_timestamp_seconds"] == clock.now().timestamp()
+
+
+def test_budget_is_shown_as_it_is_spent(tools: Tools) -> None:
+    tools.limiter.take(Spent(requests=8, tokens=300))
+    some = scraped(tools)
+    tools.limiter.take(Spent(requests=12, tokens=1))
+    none = scraped(tools)
+
+    assert some['embed_pipeline_budget_limit{unit="requests"}'] == 20
+    assert some['embed_pipeline_budget_left{unit="requests"}'] == 12
+    assert some['embed_pipeline_budget_left{unit="tokens"}'] == 700
+    assert some["embed_pipeline_budget_back_seconds"] == 0
+    assert none['embed_pipeline_budget_left{unit="requests"}'] == 0
+    assert 0 < none["embed_pipeline_budget_back_seconds"] <= 61
+
+
+def test_exact_counts_are_taken_anew_only_when_they_are_old(tools: Tools, clock: FakeClock) -> None:
+    registry = registry_of(Reader(tools, counts_every=timedelta(seconds=30)))
+
+    def pending() -> tuple[float, float]:
+        samples = samples_of(as_text(registry))
+        return (
+            samples['embed_pipeline_jobs{status="pending"}'],
+            samples["embed_pipeline_jobs_enqueued_total"],
+        )
+
+    first = pending()
+    create(tools, "Theremin")
+    soon = pending()
+    clock.advance(30 * SECOND)
+
+    assert (first, soon, pending()) == ((0, 0), (0, 1), (1, 1))
+
+
+def test_failed_count_is_not_repeated_before_its_time(clock: FakeClock) -> None:
+    asked: list[float] = []
+
+    def count() -> int:
+        asked.append(clock.monotonic())
+        raise StoreUnavailable("The database is away.")
+
+    recent = Recent(count, for_=10 * SECOND, clock=clock)
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            recent()
+        clock.advance(5 * SECOND)
+
+    assert asked == [0, 10]

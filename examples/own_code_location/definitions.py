@@ -1,0 +1,64 @@
+"""embed_pipeline inside a code location of your own.
+
+An asset of yours (`recipes`) writes entities into the graph. `entity_embeddings` depends on it, the
+queue's sensor embeds what it wrote, and another asset of yours (`recipe_finder`) uses the vectors.
+
+    dagster dev -f examples/own_code_location/definitions.py
+
+Materialize `recipes`; within seconds `embed_job` runs by itself. Then materialize `recipe_finder`.
+"""
+
+import csv
+from pathlib import Path
+
+import dagster as dg
+
+from embed_pipeline.defs.build import build_definitions
+from embed_pipeline.model.entity import NewEntity
+from embed_pipeline.settings import load_settings
+from embed_pipeline.worker.create import upsert_entities
+from embed_pipeline.worker.search import search
+from embed_pipeline.worker.tools import Tools
+
+RECIPES = Path(__file__).with_name("recipes.csv")
+
+
+@dg.asset(group_name="kitchen", description="Recipes of the kitchen, as entities of the graph.")
+def recipes(tools: dg.ResourceParam[Tools]) -> dg.MaterializeResult:
+    """Loading the same recipes again queues nothing; a changed text is embedded anew."""
+    with RECIPES.open(newline="") as file:
+        entities = [
+            NewEntity(
+                name=row["dish"],
+                entity_type="recipe",
+                properties={"observations": (row["ingredients"], row["method"])},
+            )
+            for row in csv.DictReader(file)
+        ]
+    report = upsert_entities(tools.jobs, tools.graph, entities, model=tools.model)
+    return dg.MaterializeResult(
+        metadata={
+            "created": report.created,
+            "changed": report.changed,
+            "jobs": report.jobs.new_jobs,
+        }
+    )
+
+
+@dg.asset(
+    group_name="kitchen",
+    deps=["entity_embeddings"],
+    description="What to cook on a cold evening, found by meaning.",
+)
+def recipe_finder(tools: dg.ResourceParam[Tools]) -> dg.MaterializeResult:
+    found = search(tools, "a warming soup for a cold evening", limit=3, entity_type="recipe")
+    hits = [f"- {hit.entity.name} ({hit.score:.2f})" for hit in found.hits]
+    return dg.MaterializeResult(
+        metadata={"hits": dg.MetadataValue.md("\n".join(hits)), "searched": found.searchable}
+    )
+
+
+defs = dg.Definitions.merge(
+    dg.Definitions(assets=[recipes, recipe_finder]),
+    build_definitions(load_settings(), deps=[recipes]),
+)
