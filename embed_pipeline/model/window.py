@@ -38,6 +38,11 @@ class RateLimit:
     def stops_counting(self, bucket: datetime) -> datetime:
         return bucket + (SUB_BUCKETS + 1) * self.sub_bucket
 
+    def bucket_until(self, moment: datetime, now: datetime) -> datetime:
+        """The bucket that counts until `moment` or a little longer; never one of the future."""
+        bucket = self.bucket_at(moment) - SUB_BUCKETS * self.sub_bucket
+        return min(max(bucket, self.oldest_counting(now)), self.bucket_at(now))
+
 
 MICROSECOND = timedelta(microseconds=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -117,3 +122,58 @@ class Allowance:
     tokens: int | None = None
     back_at: datetime | None = None
     """When there is room again; None while there is some."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headroom:
+    """What a provider says is left of its own limits now; None where it does not say."""
+
+    requests: int | None = None
+    tokens: int | None = None
+    back_in: timedelta | None = None
+    """How long until what is used up is back, or all of it where nothing is used up."""
+
+    @property
+    def used_up(self) -> bool:
+        return 0 in (self.requests, self.tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """What the budget takes over from a provider that has less left than we believe."""
+
+    spent: Spent = Spent()
+    bucket: datetime
+    pause: timedelta | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        return self.spent != Spent() or self.pause is not None
+
+
+def corrected(window: Window, limit: RateLimit, headroom: Headroom, now: datetime) -> Correction:
+    """Nobody's budget grows by it. What others have spent counts as long as the provider says."""
+    bucket = limit.bucket_at(now)
+    if headroom.used_up and headroom.back_in is not None:
+        paused = window.paused_until is not None and now + headroom.back_in <= window.paused_until
+        return Correction(bucket=bucket, pause=None if paused else headroom.back_in)
+    spent = window.spent(limit, now)
+    left = Allowance(
+        requests=limit.requests - spent.requests,
+        tokens=None if limit.tokens is None else limit.tokens - spent.tokens,
+    )
+    if headroom.back_in is not None:
+        bucket = limit.bucket_until(now + headroom.back_in, now)
+    return Correction(spent=overestimate(left, headroom), bucket=bucket)
+
+
+def overestimate(left: Allowance, headroom: Headroom) -> Spent:
+    """What we believe to have left and the provider does not: somebody else has spent it."""
+    return Spent(
+        requests=_more_than(left.requests, headroom.requests),
+        tokens=_more_than(left.tokens, headroom.tokens),
+    )
+
+
+def _more_than(ours: int | None, theirs: int | None) -> int:
+    return 0 if ours is None or theirs is None else max(0, ours - theirs)

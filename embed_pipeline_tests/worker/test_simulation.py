@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,9 +30,8 @@ from embed_pipeline.worker.discover import discover
 from embed_pipeline.worker.force import force_embedding
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.recover import recover_stale
-from embed_pipeline.worker.tools import Plan
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND, FakeClock
-from embed_pipeline_tests.worker.scene import World, entity, uid
+from embed_pipeline_tests.worker.scene import ONE_BY_ONE, World, entity, uid
 
 ENTITIES = 12
 STEPS = 40
@@ -52,7 +52,11 @@ class Simulation:
         random.seed(seed)  # the jitter of the backoff
         self.clock = FakeClock()
         self.world = World(
-            home, self.clock, max_inputs=4, requests=30, plan=Plan(drain_for=MINUTE, write_size=3)
+            home,
+            self.clock,
+            max_inputs=4,
+            requests=30,
+            plan=replace(ONE_BY_ONE, drain_for=MINUTE, write_size=3),
         )
         self.world.provider.always = self._answer
         self.texts: dict[str, str] = {}

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from embed_pipeline.model.window import Allowance, Denied, Grant, RateLimit, Spent, Window, fits
+from embed_pipeline.model.window import (
+    Allowance,
+    Correction,
+    Denied,
+    Grant,
+    Headroom,
+    RateLimit,
+    Spent,
+    Window,
+    corrected,
+    fits,
+)
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.stores.notation import from_ms, from_us, to_us
 from embed_pipeline.stores.sqlite import queue_statements as sql
@@ -47,14 +58,20 @@ class SqliteRateLimiter(RateLimiter):
 
     def pause(self, duration: timedelta) -> None:
         with self._queue.transaction() as transaction:
-            until = transaction.in_ms(duration)
-            earlier = transaction.state(self._pause_state)
-            if earlier is None or earlier["until"] < until:
-                transaction.set_state(self._pause_state, {"until": until})
-                transaction.record("limiter.paused", provider=self._provider, until=until)
-                transaction.announce(
-                    "limiter.paused", provider=self._provider, until=transaction.now + duration
-                )
+            self._pause(transaction, duration)
+
+    def heed(self, headroom: Headroom) -> None:
+        with self._queue.reading() as look:
+            if not self._correction(look, headroom).is_needed:
+                return
+        with self._queue.transaction() as transaction:
+            # Looked at again: another worker may have heard the same.
+            correction = self._correction(transaction, headroom)
+            if correction.spent != Spent():
+                spent = self._in_bucket(correction.bucket, correction.spent)
+                transaction.run(sql.SPEND_IN_BUCKET, **spent)
+            if correction.pause is not None:
+                self._pause(transaction, correction.pause)
 
     def allowance(self) -> Allowance:
         with self._queue.reading() as look:
@@ -71,6 +88,19 @@ class SqliteRateLimiter(RateLimiter):
 
     def close(self) -> None:
         self._queue.close()
+
+    def _pause(self, transaction: QueueTransaction, duration: timedelta) -> None:
+        until = transaction.in_ms(duration)
+        earlier = transaction.state(self._pause_state)
+        if earlier is None or earlier["until"] < until:
+            transaction.set_state(self._pause_state, {"until": until})
+            transaction.record("limiter.paused", provider=self._provider, until=until)
+            transaction.announce(
+                "limiter.paused", provider=self._provider, until=transaction.now + duration
+            )
+
+    def _correction(self, look: QueueTransaction, headroom: Headroom) -> Correction:
+        return corrected(self._window(look), self._limit, headroom, look.now)
 
     def _window(self, look: QueueTransaction) -> Window:
         oldest = to_us(self._limit.oldest_counting(look.now))
