@@ -64,6 +64,12 @@ class EmbeddingProvider(Protocol):
     @abstractmethod
     def limits(self) -> Limits: ...
 
+    def get_ready(self) -> None:
+        """Load and open what the first request needs; sends nothing.
+
+        A grant of the budget is for now: what takes a second has to be done before it is taken.
+        """
+
     @abstractmethod
     def fit(self, texts: Sequence[str]) -> list[Input]:
         """Each text, cut to the limit of one input where it is longer; sends nothing."""

@@ -68,6 +68,9 @@ class LocalProvider(EmbeddingProvider):
     def limits(self) -> Limits:
         return self._limits
 
+    def get_ready(self) -> None:
+        self._model()
+
     def fit(self, texts: Sequence[str]) -> list[Input]:
         return fitted(texts, self._limits)
 

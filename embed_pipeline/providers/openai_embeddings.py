@@ -52,6 +52,10 @@ class OpenAIEmbeddings(EmbeddingProvider):
     def limits(self) -> Limits:
         return self._limits
 
+    def get_ready(self) -> None:
+        # The SDK imports this part of itself when it is first asked for.
+        _ = self._client().embeddings.with_raw_response
+
     def fit(self, texts: Sequence[str]) -> list[Input]:
         return fitted(texts, self._limits)
 

@@ -62,7 +62,7 @@ def _read(text: str, *, enough: int) -> tuple[str, list[int]]:
     length = 2 * _STEP
     while True:
         beginning = text[:length]
-        tokens = _encoding().encode_ordinary(beginning)
+        tokens = encoding().encode_ordinary(beginning)
         if length >= min(len(text), _LONGEST_READ) or len(tokens) > enough + _UNSETTLED:
             return beginning, tokens
         length = min(length + _STEP, _LONGEST_READ)
@@ -76,8 +76,8 @@ def _cut(tokens: list[int], limit: int) -> tuple[str, int]:
     """
     kept = limit
     while True:
-        text = _encoding().decode_bytes(tokens[:kept]).decode("utf-8", "ignore")
-        count = len(_encoding().encode_ordinary(text))
+        text = encoding().decode_bytes(tokens[:kept]).decode("utf-8", "ignore")
+        count = len(encoding().encode_ordinary(text))
         if count <= limit:
             return text, count
         kept -= count - limit
@@ -89,7 +89,8 @@ class _Encoding(Protocol):
     def decode_bytes(self, tokens: Sequence[int]) -> bytes: ...
 
 
-def _encoding() -> _Encoding:
+def encoding() -> _Encoding:
+    """The tokenizer of OpenAI's embedding models, loaded once in a process."""
     with _loading:
         return _load()
 
@@ -102,5 +103,5 @@ def _load() -> _Encoding:
         warnings.simplefilter("ignore", DeprecationWarning)
         from bpe_openai import get_encoding  # type: ignore[import-untyped]
 
-        encoding: _Encoding = get_encoding("cl100k_base")
-    return encoding
+        loaded: _Encoding = get_encoding("cl100k_base")
+    return loaded

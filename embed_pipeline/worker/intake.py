@@ -37,6 +37,8 @@ def take_in(
     holding = Holding(tools, lease)
     try:
         found = sort_jobs(holding)
+        if found.fresh:
+            tools.provider.get_ready()
         requests = requests_for(found.fresh, provider=tools.provider, budget=tools.limiter.limit)
     except TransientError as error:
         tools.jobs.breakers.trip(GRAPH, seen=breaker.generation, error=record_of(error))

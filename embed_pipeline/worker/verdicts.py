@@ -76,18 +76,21 @@ def close_breaker(tools: Tools, breaker: Breaker) -> None:
 
 
 def _broken(holding: Holding, request: Request, error: Exception, breaker: Breaker) -> Verdict:
-    """The whole request failed: everybody pauses, and only a lone traveller is charged."""
-    failure = record_of(error)
-    after = breaker
+    """The whole request failed: everybody pauses, and only a lone traveller is charged.
+
+    One that failed beside another which had already opened the breaker is a case of the same
+    outage, and not the reason for it: it is not charged either.
+    """
+    failure, breakers = record_of(error), holding.tools.jobs.breakers
+    after = breakers.read(breaker.name)
+    is_straggler = after.generation != breaker.generation
     if isinstance(error, TransientError):
-        after = holding.tools.jobs.breakers.trip(
-            breaker.name, seen=breaker.generation, error=failure
-        )
+        after = breakers.trip(breaker.name, seen=breaker.generation, error=failure)
     if holding.lease.probe:
         delay = pause_at(after.level) if after.is_open else timedelta(0)
         holding.defer(request.jobs, failure, delay=delay)
-    elif request.travels_alone:
+    elif request.travels_alone and not is_straggler:
         holding.fail(request.jobs, failure)
     else:
-        holding.defer(request.jobs, failure, strike=True)
+        holding.defer(request.jobs, failure, strike=not request.travels_alone)
     return Verdict(ending=Ending.REFUSED, back_at=after.until)

@@ -16,7 +16,7 @@ from embed_pipeline.errors import (
     RateLimited,
     StoreFull,
 )
-from embed_pipeline.model.job import JobStatus
+from embed_pipeline.model.job import EntityUid, JobStatus
 from embed_pipeline.model.lease import Lease
 from embed_pipeline.model.window import Spent
 from embed_pipeline.worker.drain import drain
@@ -246,7 +246,7 @@ def test_suspects_are_embedded_while_the_run_holds_nothing_else(
     world.fill(12)
     with world.jobs.queue.transaction() as transaction:
         transaction.run("UPDATE embed_job SET strikes = 2 WHERE entity_uid = 'e006'")
-    held: dict[str, set[str]] = {}
+    held: dict[str, set[EntityUid]] = {}
     suspected = threading.Event()
     lease = world.jobs.lease
 
