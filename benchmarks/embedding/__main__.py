@@ -22,6 +22,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from embed_pipeline_tests.neo4j_bed import PAIR, SWAPPED_PAIR, Server
+from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.neo4j_bed.probe import connect
 
 Measured = Mapping[str, float]
@@ -64,17 +65,10 @@ class Bench:
 
     def wipe(self) -> None:
         for server in self._servers:
-            with (
-                connect(server.address) as driver,
-                driver.session(database=server.address.database) as session,
-            ):
-                session.run(
-                    "MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 5000 ROWS"
-                ).consume()
-                for kind in ("CONSTRAINT", "INDEX"):
-                    query = f"SHOW {kind}S YIELD name, type WHERE type <> 'LOOKUP' RETURN name"
-                    for name in session.run(query).value():
-                        session.run(f"DROP {kind} `{name}` IF EXISTS").consume()
+            with connect(server.address) as driver:
+                BedServer(
+                    address=server.address, driver=driver, name=server.spec.name
+                ).wipe_schema()
 
     def fresh(self, entities: int) -> None:
         self.wipe()

@@ -28,7 +28,18 @@ from embed_pipeline.worker.models import ensure_model
 from embed_pipeline.worker.pace import Pace
 from embed_pipeline.worker.tools import Tools
 
-WORDS = ("graph", "queue", "lease", "batch", "vector", "entity", "model", "budget", "worker", "asset")
+WORDS = (
+    "graph",
+    "queue",
+    "lease",
+    "batch",
+    "vector",
+    "entity",
+    "model",
+    "budget",
+    "worker",
+    "asset",
+)
 
 
 def fill(tools: Tools, count: int) -> dict[str, float]:

@@ -56,6 +56,12 @@ class Crew:
             then(future)
         return bool(finished)
 
+    def abandon(self, errand: Errand, *, late: Callable[[Future[Any]], None]) -> None:
+        """Wait no longer; what still comes of such errands is handled in their own threads."""
+        for future, (kind, _) in self._under_way.items():
+            if kind is errand:
+                future.add_done_callback(late)
+
 
 def _perform(future: Future[T], work: Callable[[], T]) -> None:
     try:

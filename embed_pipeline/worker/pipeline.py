@@ -185,6 +185,15 @@ class Pipeline:
                     break
             with suppress(Exception):
                 self._writing.start()
+        self._crew.abandon(Errand.LEASE, late=_give_back)
         for holding in self._batches:
             with suppress(Exception):
                 self._close(holding)
+
+
+def _give_back(outcome: Future[Intake]) -> None:
+    """A lease that came too late: nobody would embed it, and its heartbeat would keep it."""
+    with suppress(Exception):
+        holding = outcome.result().holding
+        if holding is not None:
+            holding.close()

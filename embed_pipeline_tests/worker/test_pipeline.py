@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,8 @@ from embed_pipeline.errors import (
     RateLimited,
     StoreFull,
 )
-from embed_pipeline.model.job import EntityUid, JobStatus
+from embed_pipeline.model.entity import Entity
+from embed_pipeline.model.job import EntityUid, JobId, JobStatus
 from embed_pipeline.model.lease import Lease
 from embed_pipeline.model.window import Spent
 from embed_pipeline.worker.drain import drain
@@ -24,7 +25,7 @@ from embed_pipeline.worker.lease import lease_batch
 from embed_pipeline.worker.pace import Pace
 from embed_pipeline.worker.report import Ending
 from embed_pipeline.worker.tools import Plan
-from embed_pipeline_tests.clocks import MINUTE, SECOND
+from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.scene import World, entity, uid
 from embed_pipeline_tests.worker.test_drain import Interrupt
@@ -358,6 +359,36 @@ def test_lease_that_comes_in_after_the_end_is_given_back(build: Build, world: Wo
     tally = drain(world.tools, owner="worker-a", first=lease, pace=pace)
 
     assert (tally.released, tally.ending) == (2, Ending.STOPPED)
+    assert world.count(JobStatus.PENDING) == 4
+
+
+def test_lease_that_comes_after_the_grace_is_given_back_and_extended_no_longer(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = build(plan=replace(WIDE, grace=10 * MILLISECOND))
+    world.fill(4)
+    interrupt, over = Interrupt(world), threading.Event()
+    read, released = world.graph.read_entities, threading.Event()
+    release = world.jobs.release
+
+    def slow_read(uids: Sequence[EntityUid]) -> Mapping[EntityUid, Entity]:
+        interrupt(())
+        over.wait(PATIENCE)
+        return read(uids)
+
+    def watched(lease: Lease, job_ids: Sequence[JobId]) -> int:
+        count = release(lease, job_ids)
+        released.set()
+        return count
+
+    monkeypatch.setattr(world.graph, "read_entities", slow_read)
+    monkeypatch.setattr(world.jobs, "release", watched)
+
+    with pytest.raises(KeyboardInterrupt):
+        drain(world.tools, owner="worker-a", pace=interrupt.pace)
+    over.set()
+
+    assert released.wait(PATIENCE)
     assert world.count(JobStatus.PENDING) == 4
 
 
