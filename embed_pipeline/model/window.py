@@ -91,6 +91,21 @@ class Window:
             earliest = max(earliest, limit.stops_counting(bucket))
         return earliest
 
+    def left(self, limit: RateLimit, now: datetime) -> Allowance:
+        """What the buckets leave, whether or not somebody asked for a pause."""
+        spent = self.spent(limit, now)
+        return Allowance(
+            requests=limit.requests - spent.requests,
+            tokens=None if limit.tokens is None else limit.tokens - spent.tokens,
+        )
+
+    def allowance(self, limit: RateLimit, now: datetime) -> Allowance:
+        one = Spent(requests=1, tokens=1 if limit.tokens is not None else 0)
+        back_at = self.free_from(limit, one, now)
+        if back_at > now:
+            return Allowance(requests=0, tokens=0, back_at=back_at)
+        return self.left(limit, now)
+
 
 def fits(limit: RateLimit, spent: Spent, cost: Spent) -> bool:
     if spent.requests + cost.requests > limit.requests:
@@ -133,10 +148,6 @@ class Headroom:
     back_in: timedelta | None = None
     """How long until what is used up is back, or all of it where nothing is used up."""
 
-    @property
-    def used_up(self) -> bool:
-        return 0 in (self.requests, self.tokens)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
@@ -153,18 +164,20 @@ class Correction:
 
 def corrected(window: Window, limit: RateLimit, headroom: Headroom, now: datetime) -> Correction:
     """Nobody's budget grows by it. What others have spent counts as long as the provider says."""
-    bucket = limit.bucket_at(now)
-    if headroom.used_up and headroom.back_in is not None:
-        paused = window.paused_until is not None and now + headroom.back_in <= window.paused_until
-        return Correction(bucket=bucket, pause=None if paused else headroom.back_in)
-    spent = window.spent(limit, now)
-    left = Allowance(
-        requests=limit.requests - spent.requests,
-        tokens=None if limit.tokens is None else limit.tokens - spent.tokens,
-    )
-    if headroom.back_in is not None:
-        bucket = limit.bucket_until(now + headroom.back_in, now)
-    return Correction(spent=overestimate(left, headroom), bucket=bucket)
+    left = window.left(limit, now)
+    back_at = None if headroom.back_in is None else now + headroom.back_in
+    if back_at is None:
+        return Correction(spent=overestimate(left, headroom), bucket=limit.bucket_at(now))
+    if _unexpectedly_empty(left, headroom):
+        known = window.paused_until is not None and back_at <= window.paused_until
+        return Correction(pause=None if known else headroom.back_in, bucket=limit.bucket_at(now))
+    return Correction(spent=overestimate(left, headroom), bucket=limit.bucket_until(back_at, now))
+
+
+def _unexpectedly_empty(left: Allowance, headroom: Headroom) -> bool:
+    """Where our own window is empty too it knows best when there is room again."""
+    pairs = ((left.requests, headroom.requests), (left.tokens, headroom.tokens))
+    return any(theirs == 0 and (ours is None or ours > 0) for ours, theirs in pairs)
 
 
 def overestimate(left: Allowance, headroom: Headroom) -> Spent:

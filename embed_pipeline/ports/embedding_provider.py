@@ -69,6 +69,7 @@ class EmbeddingProvider(Protocol):
 
         A grant of the budget is for now: what takes a second has to be done before it is taken.
         """
+        return
 
     @abstractmethod
     def fit(self, texts: Sequence[str]) -> list[Input]:
@@ -76,7 +77,10 @@ class EmbeddingProvider(Protocol):
 
     @abstractmethod
     def embed(self, texts: Sequence[str]) -> Embedded:
-        """One request of texts that fit. Raises only errors of `embed_pipeline.errors`; never retries by itself."""
+        """One request of texts that fit; never retries by itself.
+
+        Raises only errors of `embed_pipeline.errors`.
+        """
 
     @abstractmethod
     def close(self) -> None: ...

@@ -10,7 +10,7 @@ from embed_pipeline.providers.openai_embeddings import OpenAIEmbeddings
 from embed_pipeline.providers.openai_models import checked_dimensions
 
 API_VERSION = "2024-10-21"
-"""The oldest one that is generally available and takes `dimensions` and base64."""
+"""What is asked for unless another one is configured."""
 
 
 class AzureProvider(OpenAIEmbeddings):

@@ -10,9 +10,8 @@ from typing import Protocol
 
 from embed_pipeline.ports.embedding_provider import Input, Limits
 
-MOST_TOKENS_PER_INPUT = 100_000
-"""The tokenizer refuses texts of 200 000 tokens, and we read a little beyond the limit."""
-
+# The tokenizer refuses texts of 200 000 tokens. A limit of 100 000, the most that can be set, and
+# what one more step of characters of four bytes can add stay below that.
 _STEP = 24_000
 _LONGEST_READ = 999_999
 """The tokenizer takes no more characters; what lies beyond is cut off, whatever it is."""
@@ -71,8 +70,7 @@ def _read(text: str, *, enough: int) -> tuple[str, list[int]]:
 def _cut(tokens: list[int], limit: int) -> tuple[str, int]:
     """The text of the first tokens and how many it has: `limit`, or a few less.
 
-    Less where the last token ends inside a character, or where the cut parts what was one piece
-    into more tokens than before.
+    A token may end inside a character, and what is left of it without that character may be two.
     """
     kept = limit
     while True:

@@ -41,7 +41,13 @@ class AzureVariables(Variables):
     endpoint: Annotated[
         str | None, Address("an https URL without credentials, query or fragment; http to loopback")
     ] = setting("AZURE_OPENAI_ENDPOINT", "The resource of azure; needed for it like the key.")
-    deployment: Annotated[str | None, MODEL_NAME] = setting(
+    deployment: Annotated[
+        str | None,
+        Pattern(
+            "a name of up to 64 letters, digits, dots, dashes and underscores",
+            "[A-Za-z0-9._-]{1,64}",
+        ),
+    ] = setting(
         "AZURE_OPENAI_DEPLOYMENT",
         "The deployment of azure. With it EMBEDDING_MODEL can name the model behind.",
         shown="the name in EMBEDDING_MODEL",

@@ -14,7 +14,6 @@ from embed_pipeline.model.window import (
     Spent,
     Window,
     corrected,
-    fits,
 )
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.stores.neo4j import cypher_queue as cypher
@@ -87,16 +86,8 @@ class Neo4jRateLimiter(RateLimiter):
         self._queue.write(work)
 
     def allowance(self) -> Allowance:
-        limit, (now, window) = self._limit, self._queue.read(self._read)
-        spent = window.spent(limit, now)
-        one = Spent(requests=1, tokens=1 if limit.tokens is not None else 0)
-        paused = window.paused_until is not None and now < window.paused_until
-        if paused or not fits(limit, spent, one):
-            return Allowance(requests=0, tokens=0, back_at=window.free_from(limit, one, now))
-        return Allowance(
-            requests=limit.requests - spent.requests,
-            tokens=None if limit.tokens is None else limit.tokens - spent.tokens,
-        )
+        now, window = self._queue.read(self._read)
+        return window.allowance(self._limit, now)
 
     def close(self) -> None:
         self._queue.close()

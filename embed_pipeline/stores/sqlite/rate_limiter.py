@@ -14,7 +14,6 @@ from embed_pipeline.model.window import (
     Spent,
     Window,
     corrected,
-    fits,
 )
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.stores.notation import from_ms, from_us, to_us
@@ -75,16 +74,7 @@ class SqliteRateLimiter(RateLimiter):
 
     def allowance(self) -> Allowance:
         with self._queue.reading() as look:
-            limit, now, window = self._limit, look.now, self._window(look)
-            spent = window.spent(limit, now)
-            one = Spent(requests=1, tokens=1 if limit.tokens is not None else 0)
-            paused = window.paused_until is not None and now < window.paused_until
-            if paused or not fits(limit, spent, one):
-                return Allowance(requests=0, tokens=0, back_at=window.free_from(limit, one, now))
-            return Allowance(
-                requests=limit.requests - spent.requests,
-                tokens=None if limit.tokens is None else limit.tokens - spent.tokens,
-            )
+            return self._window(look).allowance(self._limit, look.now)
 
     def close(self) -> None:
         self._queue.close()
