@@ -47,7 +47,13 @@ def open_embedding_provider(settings: Settings) -> EmbeddingProvider:
             dimensions=provider.dimensions,
             api_key=provider.api_key.get_secret_value() if provider.api_key else None,
             base_url=provider.base_url,
+            deployment=provider.deployment,
+            api_version=provider.api_version,
+            send_dimensions=provider.send_dimensions,
             timeout=provider.timeout,
+            max_inputs=provider.max_inputs,
+            max_request_tokens=provider.max_request_tokens,
+            max_input_tokens=provider.max_input_tokens,
         ),
     )
 
@@ -75,6 +81,7 @@ def plan_of(settings: Settings) -> Plan:
     queue = settings.queue
     return Plan(
         batch_size=queue.batch_size,
+        concurrency=settings.provider.concurrency,
         heartbeat_interval=queue.heartbeat_interval,
         retention=queue.retention,
     )

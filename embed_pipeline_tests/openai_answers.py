@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from embed_pipeline.providers.tokens import encoding
 from embed_pipeline_tests.openai_faults import Fault, Item, Reply, error_reply, unknown_model
 
 MAX_INPUTS = 2048
 MAX_REQUEST_TOKENS = 300_000
 MAX_INPUT_TOKENS = 8192
-MODELS = {
+MODELS: Mapping[str, int] = {
     "text-embedding-3-small": 1536,
     "text-embedding-3-large": 3072,
     "text-embedding-ada-002": 1536,
@@ -28,8 +29,18 @@ Vectors = npt.NDArray[np.float32]
 
 
 def tokens_of(text: str) -> int:
-    """One token for every four bytes begun; no tokenizer, so that a test can count along."""
+    """What is charged: one token for every four bytes begun, so that a test can count along."""
     return max(1, -(-len(text.encode()) // 4))
+
+
+def exceeds(texts: Sequence[str], most: int) -> bool:
+    """By the real tokenizer; not asked for short texts, because a token has a byte or more."""
+    if sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) <= most:
+        return False
+    try:
+        return sum(len(encoding().encode_ordinary(text)) for text in texts) > most
+    except ValueError:  # a text too long even to be counted
+        return True
 
 
 def vector_for(text: str, dimensions: int) -> Vectors:
@@ -70,15 +81,15 @@ def read(body: bytes) -> Asked | None:
     )
 
 
-def refused(asked: Asked) -> Reply | None:
+def refused(asked: Asked, models: Mapping[str, int] = MODELS) -> Reply | None:
     """The error for the first limit that the request breaks."""
-    if asked.model not in MODELS:
+    if asked.model not in models:
         return unknown_model(asked.model)
-    return _refused_inputs(asked) or _refused_dimensions(asked)
+    return _refused_inputs(asked) or _refused_dimensions(asked, models)
 
 
-def answered(asked: Asked, fault: Fault | None = None) -> Reply:
-    dimensions = asked.dimensions or MODELS[asked.model]
+def answered(asked: Asked, fault: Fault | None = None, models: Mapping[str, int] = MODELS) -> Reply:
+    dimensions = asked.dimensions or models[asked.model]
     items: Sequence[Item] = list(enumerate(_vectors_for(asked.texts, dimensions)))
     if fault is not None and fault.change is not None:
         items = fault.change(items)
@@ -108,25 +119,26 @@ def _refused_inputs(asked: Asked) -> Reply | None:
             return error_reply(
                 400, f"Invalid 'input[{position}]': input cannot be an empty string.", param="input"
             )
-        if tokens_of(text) > MAX_INPUT_TOKENS:
+        if exceeds([text], MAX_INPUT_TOKENS):
             return error_reply(
                 400,
                 f"This model's maximum context length is {MAX_INPUT_TOKENS} tokens, "
-                f"however you requested {tokens_of(text)} tokens.",
+                f"however you requested more for 'input[{position}]'.",
             )
-    if asked.tokens > MAX_REQUEST_TOKENS:
+    if asked.tokens > MAX_REQUEST_TOKENS or exceeds(asked.texts, MAX_REQUEST_TOKENS):
         kind = "max_tokens_per_request"
         message = f"Requested {asked.tokens} tokens, max {MAX_REQUEST_TOKENS} tokens per request."
         return error_reply(400, message, kind=kind, code=kind)
     return None
 
 
-def _refused_dimensions(asked: Asked) -> Reply | None:
+def _refused_dimensions(asked: Asked, models: Mapping[str, int]) -> Reply | None:
+    """Only the third generation takes them; like it, servers of other models answer 400."""
     if asked.dimensions is None:
         return None
-    if asked.model == "text-embedding-ada-002":
+    if not asked.model.startswith("text-embedding-3-"):
         return error_reply(400, "This model does not support specifying dimensions.")
-    if not 0 < asked.dimensions <= MODELS[asked.model]:
+    if not 0 < asked.dimensions <= models[asked.model]:
         return error_reply(400, f"Invalid value for 'dimensions' = {asked.dimensions}.")
     return None
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import select
 import socket
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
+from urllib.parse import parse_qs, unquote, urlsplit
 
-from embed_pipeline_tests.openai_answers import Asked, answered, read, refused
+from embed_pipeline_tests.openai_answers import MODELS, Asked, answered, read, refused
 from embed_pipeline_tests.openai_answers import tokens_of as tokens_of
 from embed_pipeline_tests.openai_answers import vector_for as vector_for
-from embed_pipeline_tests.openai_faults import Fault, Reply, error_reply, rate_limited, wrong_key
+from embed_pipeline_tests.openai_budget import Budget, most_in_any_window
+from embed_pipeline_tests.openai_faults import Fault, Reply, error_reply, wrong_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +41,12 @@ class RecordedRequest:
 class OpenAIServer:
     """Use as a context manager; everything may be changed while it runs.
 
-    The budget counts accepted requests in a sliding window and answers 429 beyond it. Faults
-    are used up one per request, before `fault_for` is asked; a faulty request costs budget too.
+    The budget counts accepted requests and their tokens in a sliding window, answers 429 beyond
+    it, and says what is left in `x-ratelimit-*` headers. Faults are used up one per request,
+    before `fault_for` is asked; a faulty request costs budget too.
+
+    It speaks OpenAI's URLs and Azure's; `deployments` says which model an Azure deployment is of,
+    where its name does not.
     """
 
     def __init__(
@@ -49,20 +54,21 @@ class OpenAIServer:
         *,
         latency: timedelta = timedelta(),
         max_requests: int | None = None,
+        max_tokens: int | None = None,
         per: timedelta = timedelta(seconds=60),
         api_key: str | None = None,
         fault_for: Callable[[Sequence[str]], Fault | None] | None = None,
         keep_texts: bool = True,
     ) -> None:
         self.latency = latency
-        self.max_requests = max_requests
-        self.per = per
+        self.budget = Budget(requests=max_requests, tokens=max_tokens, per=per)
+        self.models: Mapping[str, int] = MODELS
+        self.deployments: Mapping[str, str] = {}
         self.api_key = api_key
         self.fault_for = fault_for
         self.keep_texts = keep_texts
         self.max_in_flight = 0
         self._in_flight = 0
-        self._accepted: deque[float] = deque()
         self._faults: deque[Fault] = deque()
         self._requests: list[RecordedRequest] = []
         self._lock = threading.Lock()
@@ -88,10 +94,18 @@ class OpenAIServer:
         return f"http://127.0.0.1:{self._listener.server_port}/v1"
 
     @property
+    def azure_endpoint(self) -> str:
+        return f"http://127.0.0.1:{self._listener.server_port}"
+
+    @property
     def requests(self) -> list[RecordedRequest]:
         """A copy, in the order in which the requests were dealt with."""
         with self._lock:
             return list(self._requests)
+
+    def most_requests_in(self, window: timedelta) -> int:
+        """The most requests that arrived within any such time, refused ones too."""
+        return most_in_any_window([request.at for request in self.requests], window)
 
     def inject(self, *faults: Fault) -> None:
         """The next requests meet these, one each."""
@@ -100,9 +114,9 @@ class OpenAIServer:
 
     def forget(self) -> None:
         """No requests seen, no budget used, no faults waiting."""
+        self.budget.forget()
         with self._lock:
             self.max_in_flight = 0
-            self._accepted.clear()
             self._faults.clear()
             self._requests.clear()
 
@@ -134,24 +148,15 @@ class OpenAIServer:
             return wrong_key(key), Fault()
         if asked is None:
             return error_reply(400, "'$.input' is invalid.", param="input"), Fault()
-        over_budget = self._over_budget(at)
+        asked = replace(asked, model=self.deployments.get(asked.model, asked.model))
+        over_budget = self.budget.refused(asked.tokens, at)
         if over_budget is not None:
             return over_budget, Fault()
         fault = self._next_fault(asked.texts)
         if fault.hang or fault.drop:
             return None, fault
-        return fault.reply or refused(asked) or answered(asked, fault), fault
-
-    def _over_budget(self, at: float) -> Reply | None:
-        with self._lock:
-            window = self.per.total_seconds()
-            while self._accepted and self._accepted[0] <= at - window:
-                self._accepted.popleft()
-            if self.max_requests is None or len(self._accepted) < self.max_requests:
-                self._accepted.append(at)
-                return None
-            wait = self._accepted[0] + window - at if self._accepted else window
-        return rate_limited({"Retry-After": str(math.ceil(wait))}).reply
+        reply = fault.reply or refused(asked, self.models) or answered(asked, fault, self.models)
+        return replace(reply, headers={**self.budget.headers(at), **reply.headers}), fault
 
     def _next_fault(self, texts: Sequence[str]) -> Fault:
         with self._lock:
@@ -209,12 +214,17 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Listener
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if self.path != "/v1/embeddings":
+        asked = read(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+        deployment = _deployment(self.path)
+        if deployment is not None:
+            key = self.headers.get("api-key", "")
+            asked = None if asked is None else replace(asked, model=deployment)
+        elif self.path == "/v1/embeddings":
+            key = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        else:
             self._send(error_reply(404, f"Invalid URL (POST {self.path})"), Fault())
             return
-        key = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        reply, fault = self.server.api.handle(read(body), key)
+        reply, fault = self.server.api.handle(asked, key)
         if fault.hang:
             self.server.api.wait_for(self.connection)
         if reply is None:
@@ -240,3 +250,15 @@ class _Handler(BaseHTTPRequestHandler):
             answer = answer[: -len(reply.body) // 2]
         # One write: a second one would wait for the client's delayed acknowledgement.
         self.wfile.write(answer)
+
+
+def _deployment(path: str) -> str | None:
+    """The deployment that a URL of Azure names; None for all others, and without a version."""
+    url = urlsplit(path)
+    match url.path.split("/"):
+        case ["", "openai", "deployments", deployment, "embeddings"] if "api-version" in parse_qs(
+            url.query
+        ):
+            return unquote(deployment)
+        case _:
+            return None

@@ -11,42 +11,20 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 
 from embed_pipeline_tests import openai_faults as faults
+from embed_pipeline_tests.openai_http import MODEL, ask, connect, post
 from embed_pipeline_tests.openai_server import OpenAIServer, tokens_of, vector_for
-
-MODEL = "text-embedding-3-small"
-Answer = tuple[int, dict[str, str], Any]
 
 
 @pytest.fixture
 def server() -> Iterator[OpenAIServer]:
     with OpenAIServer() as opened:
         yield opened
-
-
-def connect(server: OpenAIServer, timeout: float = 5) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(urlsplit(server.base_url).netloc, timeout=timeout)
-
-
-def post(connection: http.client.HTTPConnection, **fields: object) -> Answer:
-    body = json.dumps({"model": MODEL, **fields})
-    connection.request("POST", "/v1/embeddings", body, {"Authorization": "Bearer sk-test"})
-    response = connection.getresponse()
-    return response.status, dict(response.headers), json.loads(response.read())
-
-
-def ask(server: OpenAIServer, **fields: object) -> Answer:
-    connection = connect(server)
-    try:
-        return post(connection, **fields)
-    finally:
-        connection.close()
 
 
 def test_floats_are_the_vectors_of_their_texts(server: OpenAIServer) -> None:
@@ -85,8 +63,10 @@ def test_usage_counts_four_bytes_as_a_token(server: OpenAIServer) -> None:
         ({"input": ["x"] * 2049}, 400, "got 2049"),
         ({"input": []}, 400, "got 0"),
         ({"input": ["fine", ""]}, 400, "input[1]"),
-        ({"input": ["x" * (4 * 8192 + 1)]}, 400, "maximum context length"),
+        ({"input": ["fine", "a b " * 4097]}, 400, "input[1]"),
+        ({"input": ["word " * 250_000]}, 400, "maximum context length"),
         ({"input": ["x" * 4 * 8000] * 38}, 400, "max 300000 tokens"),
+        ({"input": ["a b " * 4000] * 38}, 400, "max 300000 tokens"),
         ({"input": 5}, 400, "$.input"),
         ({"input": "x", "dimensions": 1537}, 400, "dimensions"),
         ({"input": "x", "dimensions": 8, "model": "text-embedding-ada-002"}, 400, "dimensions"),
@@ -104,7 +84,7 @@ def test_openais_limits_are_enforced(
 
 
 @pytest.mark.parametrize(
-    "texts", [["x"] * 2048, ["x" * 4 * 8192], ["x" * 4 * 7500] * 40], ids=["count", "one", "sum"]
+    "texts", [["x"] * 2048, [" a" * 8192], ["x" * 4 * 7500] * 40], ids=["count", "one", "sum"]
 )
 def test_exactly_the_limit_is_allowed(server: OpenAIServer, texts: list[str]) -> None:
     assert ask(server, input=texts, dimensions=2)[0] == 200
@@ -165,17 +145,40 @@ def test_latency_is_waited_by_all_requests_at_once(server: OpenAIServer) -> None
     assert server.max_in_flight == 5
 
 
-def test_requests_over_the_budget_wait_for_the_window(server: OpenAIServer) -> None:
-    server.max_requests, server.per = 2, timedelta(seconds=0.3)
+@pytest.mark.parametrize(
+    ("path", "key", "status"),
+    [
+        ("/openai/deployments/mine/embeddings?api-version=2024-10-21", "sk-test", 200),
+        (f"/openai/deployments/{MODEL}/embeddings?api-version=2024-10-21", "sk-test", 200),
+        ("/openai/deployments/other/embeddings?api-version=2024-10-21", "sk-test", 404),
+        ("/openai/deployments/mine/embeddings?api-version=2024-10-21", "sk-wrong", 401),
+        ("/openai/deployments/mine/embeddings", "sk-test", 404),
+        ("/openai/embeddings?api-version=2024-10-21", "sk-test", 404),
+    ],
+)
+def test_azures_urls_and_key_are_understood(
+    server: OpenAIServer, path: str, key: str, status: int
+) -> None:
+    server.api_key = "sk-test"
+    server.deployments = {"mine": MODEL}
+    connection = connect(server)
 
-    statuses = [ask(server, input="x")[0] for _ in range(3)]
-    _, headers, answer = ask(server, input="x")
-    time.sleep(0.3)
-    statuses.append(ask(server, input="x")[0])
+    connection.request("POST", path, json.dumps({"model": "any", "input": "x"}), {"api-key": key})
+    response = connection.getresponse()
+    response.read()
 
-    assert statuses == [200, 200, 429, 200]
-    assert headers["Retry-After"] == "1"
-    assert answer["error"]["code"] == "rate_limit_exceeded"
+    connection.close()
+    assert response.status == status
+
+
+def test_other_models_can_be_served_but_take_no_dimensions(server: OpenAIServer) -> None:
+    server.models = {"BAAI/bge-m3": 8}
+
+    status, _, answer = ask(server, model="BAAI/bge-m3", input="x")
+    refused, _, _ = ask(server, model="BAAI/bge-m3", input="x", dimensions=8)
+
+    assert (status, len(answer["data"][0]["embedding"])) == (200, 8)
+    assert refused == 400
 
 
 def test_faults_are_used_up_one_per_request(server: OpenAIServer) -> None:

@@ -38,6 +38,11 @@ class RateLimit:
     def stops_counting(self, bucket: datetime) -> datetime:
         return bucket + (SUB_BUCKETS + 1) * self.sub_bucket
 
+    def bucket_until(self, moment: datetime, now: datetime) -> datetime:
+        """The bucket that counts until `moment` or a little longer; never one of the future."""
+        bucket = self.bucket_at(moment) - SUB_BUCKETS * self.sub_bucket
+        return min(max(bucket, self.oldest_counting(now)), self.bucket_at(now))
+
 
 MICROSECOND = timedelta(microseconds=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -86,6 +91,21 @@ class Window:
             earliest = max(earliest, limit.stops_counting(bucket))
         return earliest
 
+    def left(self, limit: RateLimit, now: datetime) -> Allowance:
+        """What the buckets leave, whether or not somebody asked for a pause."""
+        spent = self.spent(limit, now)
+        return Allowance(
+            requests=limit.requests - spent.requests,
+            tokens=None if limit.tokens is None else limit.tokens - spent.tokens,
+        )
+
+    def allowance(self, limit: RateLimit, now: datetime) -> Allowance:
+        one = Spent(requests=1, tokens=1 if limit.tokens is not None else 0)
+        back_at = self.free_from(limit, one, now)
+        if back_at > now:
+            return Allowance(requests=0, tokens=0, back_at=back_at)
+        return self.left(limit, now)
+
 
 def fits(limit: RateLimit, spent: Spent, cost: Spent) -> bool:
     if spent.requests + cost.requests > limit.requests:
@@ -117,3 +137,56 @@ class Allowance:
     tokens: int | None = None
     back_at: datetime | None = None
     """When there is room again; None while there is some."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headroom:
+    """What a provider says is left of its own limits now; None where it does not say."""
+
+    requests: int | None = None
+    tokens: int | None = None
+    back_in: timedelta | None = None
+    """How long until what is used up is back, or all of it where nothing is used up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """What the budget takes over from a provider that has less left than we believe."""
+
+    spent: Spent = Spent()
+    bucket: datetime
+    pause: timedelta | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        return self.spent != Spent() or self.pause is not None
+
+
+def corrected(window: Window, limit: RateLimit, headroom: Headroom, now: datetime) -> Correction:
+    """Nobody's budget grows by it. What others have spent counts as long as the provider says."""
+    left = window.left(limit, now)
+    back_at = None if headroom.back_in is None else now + headroom.back_in
+    if back_at is None:
+        return Correction(spent=overestimate(left, headroom), bucket=limit.bucket_at(now))
+    if _unexpectedly_empty(left, headroom):
+        known = window.paused_until is not None and back_at <= window.paused_until
+        return Correction(pause=None if known else headroom.back_in, bucket=limit.bucket_at(now))
+    return Correction(spent=overestimate(left, headroom), bucket=limit.bucket_until(back_at, now))
+
+
+def _unexpectedly_empty(left: Allowance, headroom: Headroom) -> bool:
+    """Where our own window is empty too it knows best when there is room again."""
+    pairs = ((left.requests, headroom.requests), (left.tokens, headroom.tokens))
+    return any(theirs == 0 and (ours is None or ours > 0) for ours, theirs in pairs)
+
+
+def overestimate(left: Allowance, headroom: Headroom) -> Spent:
+    """What we believe to have left and the provider does not: somebody else has spent it."""
+    return Spent(
+        requests=_more_than(left.requests, headroom.requests),
+        tokens=_more_than(left.tokens, headroom.tokens),
+    )
+
+
+def _more_than(ours: int | None, theirs: int | None) -> int:
+    return 0 if ours is None or theirs is None else max(0, ours - theirs)

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from datetime import timedelta
 from typing import Protocol
 
-from embed_pipeline.model.window import Allowance, Denied, Grant, RateLimit, Spent
+from embed_pipeline.model.window import Allowance, Denied, Grant, Headroom, RateLimit, Spent
 
 
 class RateLimiter(Protocol):
@@ -26,6 +26,13 @@ class RateLimiter(Protocol):
     @abstractmethod
     def pause(self, duration: timedelta) -> None:
         """The provider asked to wait: nobody gets a grant until then. Never shortens a pause."""
+
+    @abstractmethod
+    def heed(self, headroom: Headroom) -> None:
+        """Let nobody spend more than the provider says is left: others may use the same key.
+
+        What is missing counts as spent now; where nothing is left, everybody pauses.
+        """
 
     @abstractmethod
     def allowance(self) -> Allowance: ...

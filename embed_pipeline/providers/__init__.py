@@ -13,6 +13,7 @@ __all__ = ["PROVIDERS", "ProviderConfig", "open_provider"]
 
 PROVIDERS: Mapping[str, str] = {
     "openai": "embed_pipeline.providers.openai",
+    "azure": "embed_pipeline.providers.azure",
     "local": "embed_pipeline.providers.local",
     "mock": "embed_pipeline.providers.mock",
 }

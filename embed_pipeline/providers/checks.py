@@ -37,7 +37,8 @@ def checked(vectors: Vectors, *, count: int, dimensions: int) -> Vectors:
         raise MalformedResponse(f"{len(vectors)} vectors came back for {count} texts.")
     if vectors.shape[1] != dimensions:
         raise MalformedResponse(
-            f"The vectors have {vectors.shape[1]} dimensions where {dimensions} are configured."
+            f"The vectors have {vectors.shape[1]} dimensions where {dimensions} are configured"
+            " (EMBEDDING_DIMENSIONS)."
         )
     _refuse_rows(vectors, ~np.isfinite(vectors).all(axis=1), "holds a number that is not finite")
     _refuse_rows(vectors, ~vectors.any(axis=1), "is all zero")

@@ -14,12 +14,20 @@ from typing import Any
 import numpy as np
 
 from embed_pipeline.errors import ConfigurationError
-from embed_pipeline.ports.embedding_provider import Embedded, EmbeddingProvider, Vectors
+from embed_pipeline.ports.embedding_provider import (
+    Embedded,
+    EmbeddingProvider,
+    Input,
+    Limits,
+    Vectors,
+)
 from embed_pipeline.providers.checks import checked, refuse_unusable
 from embed_pipeline.providers.config import ProviderConfig
+from embed_pipeline.providers.tokens import fitted
 
 MODEL_NAME = "l2_supercat"
 DIMENSIONS = 256
+LIMITS = Limits(inputs=2048)
 _TOKENS_AT_ONCE = 4096
 
 
@@ -45,16 +53,26 @@ class _Model:
 
 
 class LocalProvider(EmbeddingProvider):
-    """Loads its model on the first request and keeps it until closed; nothing is truncated."""
+    """Loads its model on the first request and keeps it until closed."""
 
     name = "local"
     model = f"local/{MODEL_NAME}@{DIMENSIONS}"
     dimensions = DIMENSIONS
-    max_inputs = 2048
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self._limits = limits
         self._lock = threading.Lock()
         self._loaded: _Model | None = None
+
+    @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    def get_ready(self) -> None:
+        self._model()
+
+    def fit(self, texts: Sequence[str]) -> list[Input]:
+        return fitted(texts, self._limits)
 
     def embed(self, texts: Sequence[str]) -> Embedded:
         if not texts:
@@ -91,7 +109,7 @@ def open_provider(config: ProviderConfig) -> LocalProvider:
     if find_spec("wordllama") is None:
         # Said when the provider is opened, although the package is imported by the first request.
         raise ModuleNotFoundError("No module named 'wordllama'", name="wordllama")
-    return LocalProvider()
+    return LocalProvider(config.limits(LIMITS))
 
 
 def _load() -> _Model:

@@ -8,22 +8,36 @@ from collections.abc import Sequence
 import numpy as np
 
 from embed_pipeline.errors import ConfigurationError
-from embed_pipeline.ports.embedding_provider import Embedded, EmbeddingProvider, Vectors
+from embed_pipeline.ports.embedding_provider import (
+    Embedded,
+    EmbeddingProvider,
+    Input,
+    Limits,
+    Vectors,
+)
 from embed_pipeline.providers.checks import checked, refuse_unusable
 from embed_pipeline.providers.config import ProviderConfig
+from embed_pipeline.providers.tokens import fitted
 
 DEFAULT_DIMENSIONS = 64
+LIMITS = Limits(inputs=2048)
 
 
 class MockProvider(EmbeddingProvider):
     """The same text always gets the same vector, in every process; another model another one."""
 
     name = "mock"
-    max_inputs = 2048
 
-    def __init__(self, *, model_name: str, dimensions: int) -> None:
+    def __init__(
+        self,
+        *,
+        model_name: str = "mock",
+        dimensions: int = DEFAULT_DIMENSIONS,
+        limits: Limits = LIMITS,
+    ) -> None:
         self._model_name = model_name
         self._dimensions = dimensions
+        self._limits = limits
 
     @property
     def model(self) -> str:
@@ -32,6 +46,13 @@ class MockProvider(EmbeddingProvider):
     @property
     def dimensions(self) -> int:
         return self._dimensions
+
+    @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    def fit(self, texts: Sequence[str]) -> list[Input]:
+        return fitted(texts, self._limits)
 
     def embed(self, texts: Sequence[str]) -> Embedded:
         refuse_unusable(texts)
@@ -58,4 +79,6 @@ def open_provider(config: ProviderConfig) -> MockProvider:
     dimensions = DEFAULT_DIMENSIONS if config.dimensions is None else config.dimensions
     if dimensions < 1:
         raise ConfigurationError([f"{dimensions} is no number of dimensions; 1 or more are."])
-    return MockProvider(model_name=config.model_name, dimensions=dimensions)
+    return MockProvider(
+        model_name=config.model_name, dimensions=dimensions, limits=config.limits(LIMITS)
+    )

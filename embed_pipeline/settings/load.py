@@ -17,6 +17,7 @@ from embed_pipeline.settings.general import (
 from embed_pipeline.settings.provider import ProviderVariables, provider_settings
 from embed_pipeline.settings.queue import QueueVariables, queue_settings
 from embed_pipeline.settings.reaper import ReaperVariables, reaper_settings
+from embed_pipeline.settings.remote import AzureVariables, OpenAIVariables, Remotes
 from embed_pipeline.settings.shape import Settings
 from embed_pipeline.settings.sources import note_unknown_names, read_environment
 from embed_pipeline.settings.stores import (
@@ -31,7 +32,7 @@ from embed_pipeline.telemetry.redaction import register_secret
 GROUPS: Mapping[str, tuple[type[Variables], ...]] = {
     "General": (GeneralVariables,),
     "Queue": (QueueVariables,),
-    "Embedding provider": (ProviderVariables,),
+    "Embedding provider": (ProviderVariables, OpenAIVariables, AzureVariables),
     "Stores": (BackendVariables, QueueServerVariables, GraphServerVariables),
     "Entities of the graph": (EntityVariables,),
     "Stuck-job reaper": (ReaperVariables,),
@@ -77,11 +78,15 @@ def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
     environment = environment_of(general, findings)
     queue = queue_settings(parse(QueueVariables, environ, findings), environment, findings)
     provider = parse(ProviderVariables, environ, findings)
+    remotes = Remotes(
+        openai=parse(OpenAIVariables, environ, findings),
+        azure=parse(AzureVariables, environ, findings),
+    )
     return Settings(
         environment=environment,
         home=general.home,
         queue=queue,
-        provider=provider_settings(provider, environment, queue, findings),
+        provider=provider_settings(provider, remotes, environment, queue, findings),
         stores=store_settings(
             parse(BackendVariables, environ, findings),
             parse(QueueServerVariables, environ, findings),

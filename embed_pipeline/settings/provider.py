@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import SecretStr
-
-from embed_pipeline.settings.endpoints import carries_credentials, endpoint_of
 from embed_pipeline.settings.findings import Findings
-from embed_pipeline.settings.kinds import Address, ApiKey, Flag, OneOf, Pattern, Whole
+from embed_pipeline.settings.kinds import Flag, OneOf, Whole
 from embed_pipeline.settings.queue import DAY_MS, milliseconds
+from embed_pipeline.settings.remote import MODEL_NAME, Remotes, working_provider
 from embed_pipeline.settings.shape import (
     Environment,
     ProviderName,
@@ -25,44 +23,55 @@ DEFAULT_PROVIDER = {
 }
 DEFAULT_MODEL = {
     ProviderName.OPENAI: ("text-embedding-3-small", 1536),
+    ProviderName.AZURE: ("text-embedding-3-small", 1536),
     ProviderName.LOCAL: ("l2_supercat", 256),
     ProviderName.MOCK: ("mock", 64),
 }
-REMOTE = frozenset({ProviderName.OPENAI})
+REMOTE = frozenset({ProviderName.OPENAI, ProviderName.AZURE})
 DEFAULT_REMOTE_REQUESTS = 20
+DEFAULT_REMOTE_CONCURRENCY = 4
 DEFAULT_TIMEOUT_MS = 60_000
 
 
 class ProviderVariables(Variables):
     provider: Annotated[ProviderName | None, OneOf(ProviderName)] = setting(
         "EMBEDDING_PROVIDER",
-        "Who makes the vectors. A key alone never selects openai.",
+        "Who makes the vectors. A key alone never selects openai or azure.",
         shown="local: local, test: mock, production: openai",
     )
-    model: Annotated[
-        str | None, Pattern("a model name of up to 128 characters without spaces", "[!-~]{1,128}")
-    ] = setting(
+    model: Annotated[str | None, MODEL_NAME] = setting(
         "EMBEDDING_MODEL",
         "The provider's model.",
-        shown="openai: text-embedding-3-small, local: l2_supercat, mock: mock",
+        shown="openai and azure: text-embedding-3-small, local: l2_supercat, mock: mock",
     )
     dimensions: Annotated[int | None, Whole("dimensions", 1, 4096)] = setting(
         "EMBEDDING_DIMENSIONS",
         "The length of a vector.",
-        shown="openai: 1536, local: 256, mock: 64",
+        shown="openai and azure: 1536, local: 256, mock: 64",
     )
-    api_key: Annotated[SecretStr | None, ApiKey()] = setting(
-        "OPENAI_API_KEY",
-        "The key for openai. Without it production refuses to start; elsewhere the local provider "
-        "steps in.",
+    send_dimensions: Annotated[bool | None, Flag()] = setting(
+        "EMBEDDING_SEND_DIMENSIONS",
+        "Whether requests to openai or azure name the dimensions. Models that shorten their"
+        " vectors need it; servers of other models may refuse it.",
+        shown="true for text-embedding-3-small and -large, false for other models",
     )
-    base_url: Annotated[
-        str | None, Address("an https URL without credentials, query or fragment; http to loopback")
-    ] = setting("OPENAI_BASE_URL", "Another server that speaks OpenAI's protocol.")
-    allow_plaintext: Annotated[bool, Flag()] = setting(
-        "OPENAI_ALLOW_PLAINTEXT",
-        "Allow http to OPENAI_BASE_URL on another machine: key and texts travel readable.",
-        default=False,
+    max_inputs: Annotated[int | None, Whole("texts", 1, 2048)] = setting(
+        "EMBEDDING_MAX_INPUTS", "How many texts one request may carry.", shown="2048"
+    )
+    max_request_tokens: Annotated[int | None, Whole("tokens", 16, 10_000_000)] = setting(
+        "EMBEDDING_MAX_REQUEST_TOKENS",
+        "How many tokens one request may carry.",
+        shown="openai and azure: 300000, local and mock: without limit",
+    )
+    max_input_tokens: Annotated[int | None, Whole("tokens", 16, 100_000)] = setting(
+        "EMBEDDING_MAX_INPUT_TOKENS",
+        "How many tokens one text may have; a longer one is cut, and its vector marked as such.",
+        shown="openai and azure: 8192, local and mock: without limit",
+    )
+    concurrency: Annotated[int | None, Whole("requests", 1, 64)] = setting(
+        "EMBEDDING_CONCURRENCY",
+        "How many requests one worker has under way at once.",
+        shown=f"openai and azure: {DEFAULT_REMOTE_CONCURRENCY}, local and mock: 1",
     )
     timeout_ms: Annotated[int | None, Whole("milliseconds", 100, DAY_MS)] = setting(
         "EMBEDDING_TIMEOUT",
@@ -72,7 +81,7 @@ class ProviderVariables(Variables):
     max_requests: Annotated[int | None, Whole("requests", 1, 1_000_000)] = setting(
         "EMBEDDING_RATE_LIMIT_TOKENS",
         "How many requests all workers together may send per interval.",
-        shown=f"openai: {DEFAULT_REMOTE_REQUESTS}, local and mock: without limit",
+        shown=f"openai and azure: {DEFAULT_REMOTE_REQUESTS}, local and mock: without limit",
     )
     interval_ms: Annotated[int, Whole("milliseconds", 1000, DAY_MS)] = setting(
         "EMBEDDING_RATE_LIMIT_INTERVAL",
@@ -87,48 +96,49 @@ class ProviderVariables(Variables):
 
 
 def provider_settings(
-    given: ProviderVariables, environment: Environment, queue: QueueSettings, findings: Findings
+    given: ProviderVariables,
+    remotes: Remotes,
+    environment: Environment,
+    queue: QueueSettings,
+    findings: Findings,
 ) -> ProviderSettings:
     requested = given.provider or DEFAULT_PROVIDER[environment]
-    name = _working_provider(given, requested, environment, findings)
-    if name is ProviderName.OPENAI:
-        _check_base_url(given, findings)
+    name = working_provider(requested, remotes, environment, findings)
+    access = remotes.access(name, findings)
     if name is ProviderName.MOCK and environment is Environment.PRODUCTION:
         findings.note("EMBEDDING_PROVIDER is mock in production: its vectors mean nothing.")
+    _check_limits(given, findings)
     model, dimensions = DEFAULT_MODEL[name]
     if name is requested:
         model, dimensions = given.model or model, given.dimensions or dimensions
-    remote_default = DEFAULT_REMOTE_REQUESTS if name in REMOTE else None
     return ProviderSettings(
         name=name,
         requested=requested,
         model=model,
         dimensions=dimensions,
-        api_key=given.api_key,
-        base_url=given.base_url,
+        send_dimensions=given.send_dimensions,
+        api_key=access.api_key,
+        base_url=access.base_url,
+        deployment=access.deployment,
+        api_version=access.api_version,
         timeout=milliseconds(_timeout_ms(given, queue, findings)),
-        max_requests=given.max_requests or remote_default,
+        max_inputs=given.max_inputs,
+        max_request_tokens=given.max_request_tokens,
+        max_input_tokens=given.max_input_tokens,
+        concurrency=given.concurrency or (DEFAULT_REMOTE_CONCURRENCY if name in REMOTE else 1),
+        max_requests=given.max_requests or (DEFAULT_REMOTE_REQUESTS if name in REMOTE else None),
         max_tokens=given.max_tokens,
         interval=milliseconds(given.interval_ms),
     )
 
 
-def _working_provider(
-    given: ProviderVariables,
-    requested: ProviderName,
-    environment: Environment,
-    findings: Findings,
-) -> ProviderName:
-    if requested is not ProviderName.OPENAI or given.api_key is not None:
-        return requested
-    if environment is Environment.PRODUCTION:
-        findings.refuse("OPENAI_API_KEY", "be set in production when EMBEDDING_PROVIDER is openai")
-        return requested
-    findings.note(
-        "OPENAI_API_KEY is not set: the local provider steps in for openai, with its own model"
-        " and dimensions."
-    )
-    return ProviderName.LOCAL
+def _check_limits(given: ProviderVariables, findings: Findings) -> None:
+    one, all_together = given.max_input_tokens, given.max_request_tokens
+    if one is not None and all_together is not None and one > all_together:
+        findings.refuse(
+            "EMBEDDING_MAX_INPUT_TOKENS",
+            f"be at most EMBEDDING_MAX_REQUEST_TOKENS, which is {all_together}, got '{one}'",
+        )
 
 
 def _timeout_ms(given: ProviderVariables, queue: QueueSettings, findings: Findings) -> int:
@@ -142,26 +152,3 @@ def _timeout_ms(given: ProviderVariables, queue: QueueSettings, findings: Findin
             f" {(lock_ms - 1) // 2} milliseconds, got '{given.timeout_ms}'",
         )
     return given.timeout_ms
-
-
-def _check_base_url(given: ProviderVariables, findings: Findings) -> None:
-    if given.base_url is None:
-        return
-    if carries_credentials(given.base_url):
-        findings.refuse("OPENAI_BASE_URL", "not carry credentials: the key is OPENAI_API_KEY")
-        return
-    endpoint = endpoint_of(given.base_url)
-    if endpoint is None or endpoint.scheme not in ("http", "https") or endpoint.has_query:
-        findings.refuse("OPENAI_BASE_URL", "be an https URL without query or fragment")
-    elif endpoint.scheme == "http" and not endpoint.is_loopback:
-        if given.allow_plaintext:
-            findings.note(
-                "OPENAI_ALLOW_PLAINTEXT is true: key and texts travel unencrypted to"
-                " OPENAI_BASE_URL."
-            )
-        else:
-            findings.refuse(
-                "OPENAI_BASE_URL",
-                "use https because its host is not loopback (OPENAI_ALLOW_PLAINTEXT=true"
-                " allows http)",
-            )

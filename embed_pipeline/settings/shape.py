@@ -23,6 +23,7 @@ class StoreName(StrEnum):
 
 class ProviderName(StrEnum):
     OPENAI = "openai"
+    AZURE = "azure"
     LOCAL = "local"
     MOCK = "mock"
 
@@ -60,9 +61,19 @@ class ProviderSettings:
     requested: ProviderName
     model: str
     dimensions: int
+    send_dimensions: bool | None
+    """None: as the model is known to need it."""
     api_key: SecretStr | None
     base_url: str | None
+    deployment: str | None
+    api_version: str | None
     timeout: timedelta
+    max_inputs: int | None
+    """Texts per request; this and the next two: None means the provider's own limit."""
+    max_request_tokens: int | None
+    max_input_tokens: int | None
+    concurrency: int
+    """Requests of one worker under way at once."""
     max_requests: int | None
     """Requests per `interval`; None means without limit."""
     max_tokens: int | None

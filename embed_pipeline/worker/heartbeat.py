@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable
 from datetime import timedelta
-from types import TracebackType
 
 from embed_pipeline.model.job import JobId
 from embed_pipeline.model.lease import Lease
@@ -32,16 +31,10 @@ class Heartbeat:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
-    def __enter__(self) -> Heartbeat:
+    def start(self) -> None:
         self._thread.start()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def stop(self) -> None:
         self._stop.set()
         self._thread.join()
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 
+from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.model.entity import Entity
 from embed_pipeline.model.job import EmbedJob, EntityUid, FailureRecord, JobId
 from embed_pipeline.model.lease import Lease, Settled
 from embed_pipeline.model.switch import SwitchState
+from embed_pipeline.model.travel import Tier, tier_of
 from embed_pipeline.telemetry import emit
 from embed_pipeline.worker.heartbeat import Heartbeat
 from embed_pipeline.worker.report import Ending, FailedJob, Tally
@@ -16,18 +19,42 @@ from embed_pipeline.worker.tools import Tools
 
 
 class Holding:
-    def __init__(self, tools: Tools, lease: Lease, heartbeat: Heartbeat, tally: Tally) -> None:
-        self.tools, self.lease, self.heartbeat, self.tally = tools, lease, heartbeat, tally
+    """One batch, extended by its heartbeat until closed; changed by the run's own thread alone."""
+
+    def __init__(self, tools: Tools, lease: Lease) -> None:
+        self.tools, self.lease = tools, lease
+        self.tally = Tally(leased=len(lease.jobs))
         self.entities: Mapping[EntityUid, Entity] = {}
         self._open: dict[JobId, EmbedJob] = {job.id: job for job in lease.jobs}
+        self.switch_seen = tools.jobs.switch.read().generation
+        self._begun = tools.clock.monotonic()
+        self.heartbeat = Heartbeat(
+            tools.jobs, lease, interval=tools.plan.heartbeat_interval, clock=tools.clock
+        )
+        self.heartbeat.start()
 
     @property
     def rest(self) -> tuple[JobId, ...]:
         return tuple(self._open)
 
+    @property
+    def travels_small(self) -> bool:
+        """Whether these jobs are under suspicion, or a probe: then they travel without others."""
+        jobs = self.lease.jobs
+        return self.lease.probe or any(tier_of(job.strikes) is not Tier.OPEN for job in jobs)
+
+    def close(self) -> None:
+        """Give back what is left, end the heartbeat, and tell what this batch has done."""
+        try:
+            self.release(self.rest)
+        finally:
+            self.heartbeat.stop()
+            self.tally.seconds = self.tools.clock.monotonic() - self._begun
+            self._measure()
+
     def complete(self, jobs: Sequence[EmbedJob], *, reason: str | None = None) -> int:
         settled = self.tools.jobs.complete(self.lease, _ids(jobs), reason=reason)
-        self._settle(_ids(jobs), settled)
+        self.settle(settled)
         return len(settled.done)
 
     def release(self, job_ids: Sequence[JobId]) -> None:
@@ -52,7 +79,7 @@ class Holding:
             self.lease, _ids(jobs), error=failure, strike=strike, delay=delay
         )
         self.tally.deferred += len(settled.done)
-        self._settle(_ids(jobs), settled)
+        self.settle(settled)
         emit(
             "jobs.deferred",
             worker_id=self.lease.owner,
@@ -68,7 +95,7 @@ class Holding:
         self.tally.failed += len(report.failed)
         self.tally.retried += len(report.retried)
         done = (*report.failed, *report.retried)
-        self._settle(_ids(jobs), Settled(done=done, lost=report.lost))
+        self.settle(Settled(done=done, lost=report.lost))
         limiter = self.tools.limiter.allowance()
         for job in jobs:
             if job.id in report.lost:
@@ -76,13 +103,25 @@ class Holding:
             final = job.id in report.failed
             self._tell_failure(job, failure, final=final, limiter=limiter)
 
-    def halt(self, failure: FailureRecord, *, seen: int) -> None:
+    def halt(self, failure: FailureRecord, *, seen: int) -> Ending:
         """Stop everybody until a person resumes, unless one has since `seen` was read."""
         switch = self.tools.jobs.switch.halt(failure.message, seen=seen)
-        if switch.state is SwitchState.HALTED:
-            self.tally.ending, self.tally.critical = Ending.HALTED, failure.message
-        else:
-            self.tally.ending = Ending.REFUSED
+        if switch.state is not SwitchState.HALTED:
+            return Ending.REFUSED
+        self.tally.critical = failure.message
+        return Ending.HALTED
+
+    def settle(self, settled: Settled) -> None:
+        """These are no longer ours: done, or lost to somebody else."""
+        self.tally.lost += len(settled.lost)
+        self._forget((*settled.done, *settled.lost))
+        if settled.lost:
+            emit(
+                "lease.lost",
+                worker_id=self.lease.owner,
+                count=len(settled.lost),
+                job_ids=settled.lost,
+            )
 
     def _tell_failure(
         self, job: EmbedJob, failure: FailureRecord, *, final: bool, limiter: object
@@ -110,21 +149,21 @@ class Holding:
             observations=entity.texts if entity else None,
         )
 
-    def _settle(self, job_ids: Iterable[JobId], settled: Settled) -> None:
-        self.tally.lost += len(settled.lost)
-        self._forget(job_ids)
-        if settled.lost:
-            emit(
-                "lease.lost",
-                worker_id=self.lease.owner,
-                count=len(settled.lost),
-                job_ids=settled.lost,
-            )
-
     def _forget(self, job_ids: Iterable[JobId]) -> None:
         for job_id in job_ids:
             self._open.pop(job_id, None)
         self.heartbeat.settle(job_ids)
+
+    def _measure(self) -> None:
+        # The counts are not worth an error that hides why the batch ended.
+        with suppress(EmbedPipelineError):
+            self.tools.jobs.counters.add(self.tally.counters())
+        emit(
+            "batch.measured",
+            worker_id=self.lease.owner,
+            model=self.tools.model,
+            **self.tally.facts(),
+        )
 
 
 def _ids(jobs: Sequence[EmbedJob]) -> list[JobId]:

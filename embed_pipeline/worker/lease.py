@@ -22,7 +22,7 @@ def lease_batch(tools: Tools, *, owner: str, limit: int | None = None) -> Lease:
         raise RequestError(f"A lease takes at least one job, {wanted} were asked for.")
     allowance = tools.limiter.allowance()
     if allowance.requests is not None:
-        wanted = min(wanted, allowance.requests * tools.provider.max_inputs)
+        wanted = min(wanted, allowance.requests * tools.provider.limits.inputs)
     if not wanted:
         lease = _without_budget(tools, owner, back_at=allowance.back_at)
     else:

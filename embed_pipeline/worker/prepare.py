@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from embed_pipeline.errors import TransientError
 from embed_pipeline.model.embedding import Vector
 from embed_pipeline.model.entity import Entity
 from embed_pipeline.model.job import EmbedJob
 from embed_pipeline.worker.enqueue import enqueue_entities
-from embed_pipeline.worker.failures import EMPTY, GONE
+from embed_pipeline.worker.failures import EMPTY, GONE, record_of
 from embed_pipeline.worker.holding import Holding
 
 
@@ -47,7 +48,7 @@ def sort_jobs(holding: Holding) -> Sorted:
             found.gone.append(job)
         elif entity.version != job.version:
             found.superseded.append(Task(job=job, entity=entity))
-        elif not entity.text:
+        elif not entity.text.strip():
             found.empty.append(job)
         elif stored.get(job.entity_uid) == job.version and not job.force:
             found.embedded.append(job)
@@ -83,6 +84,11 @@ def supersede(holding: Holding, tasks: list[Task]) -> None:
     """The text has moved on: queue its current version first, then end the old job."""
     if not tasks:
         return
-    tools = holding.tools
-    enqueue_entities(tools.jobs, tools.graph, [task.entity for task in tasks], model=tools.model)
-    holding.tally.superseded += holding.complete([task.job for task in tasks], reason="superseded")
+    tools, jobs = holding.tools, [task.job for task in tasks]
+    entities = [task.entity for task in tasks]
+    try:
+        enqueue_entities(tools.jobs, tools.graph, entities, model=tools.model)
+    except TransientError as error:  # the next lease finds the same, and tries again
+        holding.defer(jobs, record_of(error))
+    else:
+        holding.tally.superseded += holding.complete(jobs, reason="superseded")

@@ -23,6 +23,9 @@ _COUNTS = (
     "truncated",
 )
 
+MOST_FAILURES = 100
+"""How many failures are told one by one; all are counted, and kept in the queue."""
+
 
 class Ending(StrEnum):
     """Why a run stopped leasing."""
@@ -75,26 +78,23 @@ class Tally:
     def per_second(self) -> float | None:
         return self.completed / self.seconds if self.seconds > 0 else None
 
+    def add(self, other: Tally) -> None:
+        """Count what the other did; when and why it ended stays its own."""
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.critical = self.critical or other.critical
+        self.failures += other.failures[: MOST_FAILURES - len(self.failures)]
+
     def plus(self, other: Tally) -> Tally:
-        """Both together, with the other's ending: it came later."""
-        summed = {
-            name: getattr(self, name) + getattr(other, name) for name in (*_COUNTS, "seconds")
-        }
-        return Tally(
-            **summed,
-            failures=self.failures + other.failures,
+        """Both together, one after the other: with the ending of the later one."""
+        total = Tally(
+            seconds=self.seconds + other.seconds,
             ending=other.ending,
             back_at=other.back_at,
-            critical=other.critical,
         )
-
-    def since(self, before: Tally) -> Tally:
-        """What was counted after `before`, an earlier copy of this."""
-        return Tally(
-            **{name: getattr(self, name) - getattr(before, name) for name in (*_COUNTS, "seconds")},
-            ending=self.ending,
-            back_at=self.back_at,
-        )
+        total.add(self)
+        total.add(other)
+        return total
 
     def counters(self) -> dict[str, int]:
         """What the store's counters do not see by themselves."""

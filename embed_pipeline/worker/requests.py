@@ -7,27 +7,31 @@ from dataclasses import dataclass
 
 from embed_pipeline.model.job import EmbedJob, JobId
 from embed_pipeline.model.window import RateLimit, Spent
+from embed_pipeline.ports.embedding_provider import EmbeddingProvider, Input, Limits
 from embed_pipeline.worker.prepare import Task
 
-MOST_TOKENS = 300_000
-"""OpenAI's limit for one request, counted as it estimates: a token per four bytes."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parcel:
+    """One text, and all who have it: it is sent once."""
+
+    input: Input
+    tasks: tuple[Task, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Tasks grouped by text: each text is sent once, whoever else has it."""
-
-    groups: tuple[tuple[Task, ...], ...]
+    parcels: tuple[Parcel, ...]
     started: bool = False
     """Part of a request that was sent before: it waits for budget under heartbeat."""
 
     @property
     def texts(self) -> list[str]:
-        return [group[0].entity.text for group in self.groups]
+        return [parcel.input.text for parcel in self.parcels]
 
     @property
     def jobs(self) -> list[EmbedJob]:
-        return [task.job for group in self.groups for task in group]
+        return [task.job for parcel in self.parcels for task in parcel.tasks]
 
     @property
     def job_ids(self) -> list[JobId]:
@@ -35,44 +39,53 @@ class Request:
 
     @property
     def travels_alone(self) -> bool:
-        return len(self.groups) == 1
+        return len(self.parcels) == 1
 
     def cost(self, limit: RateLimit | None) -> Spent:
-        tokens = sum(estimated_tokens(text) for text in self.texts)
+        tokens = sum(parcel.input.tokens for parcel in self.parcels)
         if limit is None or limit.tokens is None:
             return Spent(requests=1, tokens=tokens)
         # A text over the whole budget takes all of it; it would never fit otherwise.
         return Spent(requests=1, tokens=min(tokens, limit.tokens))
 
     def halves(self) -> tuple[Request, Request]:
-        middle = len(self.groups) // 2
+        middle = len(self.parcels) // 2
         return (
-            Request(groups=self.groups[:middle], started=True),
-            Request(groups=self.groups[middle:], started=True),
+            Request(parcels=self.parcels[:middle], started=True),
+            Request(parcels=self.parcels[middle:], started=True),
         )
 
 
-def estimated_tokens(text: str) -> int:
-    return max(1, -(-len(text.encode()) // 4))
-
-
-def pack(tasks: Sequence[Task], *, max_inputs: int, limit: RateLimit | None) -> Iterator[Request]:
-    most_tokens = min(MOST_TOKENS, (limit and limit.tokens) or MOST_TOKENS)
-    groups: list[tuple[Task, ...]] = []
-    tokens = 0
-    for group in _by_text(tasks):
-        cost = estimated_tokens(group[0].entity.text)
-        if groups and (len(groups) == max_inputs or tokens + cost > most_tokens):
-            yield Request(groups=tuple(groups))
-            groups, tokens = [], 0
-        groups.append(group)
-        tokens += cost
-    if groups:
-        yield Request(groups=tuple(groups))
-
-
-def _by_text(tasks: Sequence[Task]) -> Iterator[tuple[Task, ...]]:
+def requests_for(
+    tasks: Sequence[Task], *, provider: EmbeddingProvider, budget: RateLimit | None
+) -> list[Request]:
+    """Each distinct text once, cut to what the provider takes."""
     groups: dict[str, list[Task]] = {}
     for task in tasks:
         groups.setdefault(task.job.version, []).append(task)
-    return (tuple(group) for group in groups.values())
+    inputs = provider.fit([group[0].entity.text for group in groups.values()])
+    parcels = [
+        Parcel(input=fitted, tasks=tuple(group))
+        for fitted, group in zip(inputs, groups.values(), strict=True)
+    ]
+    return list(_packed(parcels, provider.limits, budget))
+
+
+def _packed(
+    parcels: Sequence[Parcel], limits: Limits, budget: RateLimit | None
+) -> Iterator[Request]:
+    budgeted = budget.tokens if budget else None
+    most_tokens = min(
+        (most for most in (limits.tokens, budgeted) if most is not None), default=None
+    )
+    packed: list[Parcel] = []
+    tokens = 0
+    for parcel in parcels:
+        is_over = most_tokens is not None and tokens + parcel.input.tokens > most_tokens
+        if packed and (is_over or len(packed) == limits.inputs):
+            yield Request(parcels=tuple(packed))
+            packed, tokens = [], 0
+        packed.append(parcel)
+        tokens += parcel.input.tokens
+    if packed:
+        yield Request(parcels=tuple(packed))

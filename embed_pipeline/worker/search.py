@@ -5,7 +5,6 @@ from __future__ import annotations
 from embed_pipeline.errors import RateLimited, RequestError
 from embed_pipeline.model.embedding import SearchResult
 from embed_pipeline.model.window import Denied, Spent
-from embed_pipeline.worker.requests import estimated_tokens
 from embed_pipeline.worker.tools import Tools
 
 
@@ -14,10 +13,11 @@ def search(
 ) -> SearchResult:
     if not query.strip():
         raise RequestError("A search needs some words.")
-    taken = tools.limiter.take(Spent(requests=1, tokens=estimated_tokens(query)))
+    (fitted,) = tools.provider.fit([query])
+    taken = tools.limiter.take(Spent(requests=1, tokens=fitted.tokens))
     if isinstance(taken, Denied):
         raise RateLimited(
             f"The budget of {tools.provider.name} is used up until {taken.retry_at:%H:%M:%S} UTC."
         )
-    vector = tools.provider.embed([query]).vectors[0]
+    vector = tools.provider.embed([fitted.text]).vectors[0]
     return tools.graph.search(vector, model=tools.model, limit=limit, entity_type=entity_type)

@@ -19,11 +19,22 @@ class Plan:
     drain_for: timedelta = timedelta(minutes=4)
     """How long one run goes on leasing."""
     grace: timedelta = timedelta(seconds=20)
-    """How long a run that was told to stop waits for the request it has sent."""
+    """How long a run that was told to stop waits for the requests it has sent."""
+    concurrency: int = 4
+    """Requests under way at once."""
+    writers: int = 2
+    """Transactions with vectors under way at once."""
+    ahead: int = 1
+    """How far leasing and sending may be ahead of writing; 0 lets nothing overlap."""
     write_size: int = 250
     """Vectors per transaction."""
     retention: timedelta = timedelta(days=14)
     """How long ended jobs are kept."""
+
+    @property
+    def most_batches(self) -> int:
+        """How many leases one run holds at most: one per request, and those ahead of them."""
+        return self.concurrency + 2 * self.ahead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from embed_pipeline.model.window import Allowance, Grant, Spent
+from embed_pipeline.model.window import Allowance, Grant, Headroom, Spent
 from embed_pipeline.ports.clock import Clock, SystemClock
 from embed_pipeline.ports.rate_limiter import RateLimiter
 
@@ -30,6 +30,9 @@ class Unlimited(RateLimiter):
 
     def pause(self, duration: timedelta) -> None:
         """A provider without a budget asks nobody to wait."""
+
+    def heed(self, headroom: Headroom) -> None:
+        """There is no budget to lower."""
 
     def allowance(self) -> Allowance:
         return Allowance()

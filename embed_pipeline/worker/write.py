@@ -1,51 +1,79 @@
-"""Vectors into the graph first, then the jobs are completed."""
+"""Vectors into the graph first, then the jobs are completed: one page, in a thread of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from embed_pipeline.errors import CriticalError, TransientError
 from embed_pipeline.model.breaker import GRAPH, pause_at
 from embed_pipeline.model.embedding import Vector, VectorWrite, WriteReport
+from embed_pipeline.model.entity import Entity
+from embed_pipeline.model.job import EntityUid
+from embed_pipeline.model.lease import Lease, Settled
 from embed_pipeline.worker.failures import GONE, record_of
 from embed_pipeline.worker.holding import Holding
 from embed_pipeline.worker.pace import Pace
 from embed_pipeline.worker.prepare import Task, supersede
-
-Paid = tuple[Task, Vector, bool]
-"""A task, its vector, and whether the text had to be cut for it."""
+from embed_pipeline.worker.tools import Tools
 
 
-def write_and_complete(holding: Holding, paid: Sequence[Paid], pace: Pace) -> int:
-    """How many vectors landed. While the graph is down, paid vectors wait under heartbeat."""
-    landed = 0
-    size = holding.tools.plan.write_size
-    for start in range(0, len(paid), size):
-        page = paid[start : start + size]
-        try:
-            report = _write_patiently(holding, page, pace)
-        except (TransientError, CriticalError) as error:
-            holding.defer([task.job for task, _, _ in paid[start:]], record_of(error))
-            if isinstance(error, CriticalError):
-                raise
-            return landed
-        landed += _complete(holding, page, report)
-    return landed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paid:
+    """A task and its vector."""
+
+    task: Task
+    vector: Vector
+    truncated: bool = False
+    reused: bool = False
+    """Paid for by another who has the same text."""
 
 
-def _write_patiently(holding: Holding, page: Sequence[Paid], pace: Pace) -> WriteReport:
+Page = Sequence[Paid]
+"""As many as one transaction takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    report: WriteReport = field(default_factory=WriteReport)
+    settled: Settled = field(default_factory=Settled)
+    changed: Mapping[EntityUid, Entity] = field(default_factory=dict)
+    """The entities whose text has moved on, as they are now."""
+    trouble: TransientError | CriticalError | None = None
+    """Why the graph took nothing: down for longer than there is time, or out of order."""
+
+
+def write_page(tools: Tools, lease: Lease, page: Page, *, pace: Pace) -> Written:
+    """While the graph is down, paid vectors wait under heartbeat."""
+    try:
+        report = _write_patiently(tools, page, pace)
+        changed = tools.graph.read_entities(report.superseded) if report.superseded else {}
+    except (TransientError, CriticalError) as error:
+        return Written(trouble=error)
+    jobs = {paid.task.entity.uid: paid.task.job.id for paid in page}
+    done = tools.jobs.complete(lease, [jobs[uid] for uid in report.written])
+    return Written(report=report, settled=done, changed=changed)
+
+
+def settle_page(holding: Holding, page: Page, written: Written) -> None:
+    """Count what landed; fail what is gone, and queue what has changed meanwhile."""
+    done, tally = set(written.settled.done), holding.tally
+    landed = [paid for paid in page if paid.task.job.id in done]
+    tally.reused += sum(paid.reused for paid in landed)
+    tally.embedded += sum(not paid.reused for paid in landed)
+    holding.settle(written.settled)
+    tasks = {paid.task.entity.uid: paid.task for paid in page}
+    missed = (*written.report.gone, *written.report.superseded)
+    holding.fail([tasks[uid].job for uid in missed if uid not in written.changed], GONE)
+    supersede(
+        holding, [Task(job=tasks[uid].job, entity=now) for uid, now in written.changed.items()]
+    )
+
+
+def _write_patiently(tools: Tools, page: Page, pace: Pace) -> WriteReport:
     """Raises when the graph stays down for longer than there is time, or is out of order."""
-    tools, breakers = holding.tools, holding.tools.jobs.breakers
-    writes = [
-        VectorWrite(
-            uid=task.entity.uid,
-            texts=task.entity.texts,
-            version=task.job.version,
-            vector=vector,
-            truncated=truncated,
-        )
-        for task, vector, truncated in page
-    ]
+    breakers = tools.jobs.breakers
+    writes = [_write_of(paid) for paid in page]
     breaker = breakers.read(GRAPH)
     while True:
         try:
@@ -63,11 +91,11 @@ def _write_patiently(holding: Holding, page: Sequence[Paid], pace: Pace) -> Writ
             return report
 
 
-def _complete(holding: Holding, page: Sequence[Paid], report: WriteReport) -> int:
-    tasks = {task.entity.uid: task for task, _, _ in page}
-    changed = holding.tools.graph.read_entities(report.superseded) if report.superseded else {}
-    gone = [uid for uid in (*report.gone, *report.superseded) if uid not in changed]
-    holding.fail([tasks[uid].job for uid in gone], GONE)
-    supersede(holding, [Task(job=tasks[uid].job, entity=entity) for uid, entity in changed.items()])
-    written = [tasks[uid].job for uid in report.written]
-    return holding.complete(written) if written else 0
+def _write_of(paid: Paid) -> VectorWrite:
+    return VectorWrite(
+        uid=paid.task.entity.uid,
+        texts=paid.task.entity.texts,
+        version=paid.task.job.version,
+        vector=paid.vector,
+        truncated=paid.truncated,
+    )

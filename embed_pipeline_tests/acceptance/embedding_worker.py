@@ -13,7 +13,7 @@ from pathlib import Path
 
 from embed_pipeline.model.entity import EntityMapping
 from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline.ports.embedding_provider import Embedded
+from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
 from embed_pipeline.stores.sqlite.entity_store import SqliteEntityStore
 from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
@@ -41,10 +41,8 @@ class LaterClock(SystemClock):
 class SlowProvider(MockProvider):
     """Says so when it stops answering, so that it can be killed just then."""
 
-    max_inputs = INPUTS
-
     def __init__(self, *, silent_from: int) -> None:
-        super().__init__(model_name=MODEL_NAME, dimensions=DIMENSIONS)
+        super().__init__(model_name=MODEL_NAME, dimensions=DIMENSIONS, limits=Limits(inputs=INPUTS))
         self._left = silent_from
 
     def embed(self, texts: Sequence[str]) -> Embedded:
@@ -63,7 +61,7 @@ def tools_at(home: Path, *, later: timedelta = timedelta(0), silent_from: int = 
         graph=SqliteEntityStore(home / "graph.sqlite", mapping=EntityMapping()),
         provider=SlowProvider(silent_from=silent_from),
         limiter=Unlimited(),
-        plan=Plan(heartbeat_interval=timedelta(milliseconds=20)),
+        plan=Plan(heartbeat_interval=timedelta(milliseconds=20), concurrency=1, ahead=0),
     )
 
 

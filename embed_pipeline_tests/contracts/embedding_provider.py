@@ -19,6 +19,8 @@ TEXTS = (
     "🙂 e\u0301 \u200b \x00 مرحبا",
     " ",
 )
+LONG = ("word",) * 20_000
+"""Over the limit of one input of every provider that has one."""
 
 
 class EmbeddingProviderContract:
@@ -76,21 +78,62 @@ class EmbeddingProviderContract:
         assert embedded.vectors.dtype == np.float32
         assert embedded.tokens == 0
 
-    def test_tokens_are_counted_and_nothing_short_is_truncated(
-        self, provider: EmbeddingProvider
-    ) -> None:
-        embedded = provider.embed(["one small text"])
-
-        assert embedded.tokens > 0
-        assert embedded.truncated == frozenset()
+    def test_tokens_are_counted(self, provider: EmbeddingProvider) -> None:
+        assert provider.embed(["one small text"]).tokens > 0
 
     def test_as_many_texts_as_allowed_fit_in_one_request(self, provider: EmbeddingProvider) -> None:
-        texts = [f"text number {number}" for number in range(provider.max_inputs)]
+        texts = [f"text number {number}" for number in range(provider.limits.inputs)]
 
         vectors = provider.embed(texts).vectors
 
-        assert len(vectors) == provider.max_inputs
+        assert len(vectors) == provider.limits.inputs
         assert close(vectors[-1:], provider.embed(texts[-1:]).vectors)
+
+    def test_short_texts_fit_as_they_are_and_in_order(self, provider: EmbeddingProvider) -> None:
+        fitted = provider.fit(TEXTS)
+
+        assert [one.text for one in fitted] == list(TEXTS)
+        assert not any(one.truncated for one in fitted)
+        assert all(one.tokens > 0 for one in fitted)
+
+    def test_no_texts_fit_as_none(self, provider: EmbeddingProvider) -> None:
+        assert provider.fit([]) == []
+
+    def test_a_longer_text_counts_more_tokens(self, provider: EmbeddingProvider) -> None:
+        short, long = provider.fit(["a few words", "a few words more than there were before"])
+
+        assert short.tokens < long.tokens
+
+    def test_texts_over_the_limit_are_cut_to_beginnings_that_are_accepted(
+        self, provider: EmbeddingProvider
+    ) -> None:
+        texts = [" ".join(["short", *LONG]), "short", "東京🙂" * 6_000, "x" * 70_000]
+
+        fitted = provider.fit(texts)
+
+        assert all(text.startswith(one.text) for text, one in zip(texts, fitted, strict=True))
+        assert [one.truncated for one in fitted] == [
+            len(one.text) < len(text) for text, one in zip(texts, fitted, strict=True)
+        ]
+        assert not fitted[1].truncated
+        if provider.limits.tokens_per_input is not None:
+            assert fitted[0].truncated
+        vectors = provider.embed([one.text for one in fitted]).vectors
+        assert vectors.shape == (4, provider.dimensions)
+
+    def test_what_was_cut_fits_as_it_is(self, provider: EmbeddingProvider) -> None:
+        (cut,) = provider.fit([" ".join(LONG)])
+        (again,) = provider.fit([cut.text])
+
+        assert (again.text, again.tokens, again.truncated) == (cut.text, cut.tokens, False)
+
+    @pytest.mark.parametrize("text", ["", "half a pair \ud83d"], ids=["empty", "broken-unicode"])
+    def test_a_text_nobody_can_embed_is_left_to_the_request(
+        self, provider: EmbeddingProvider, text: str
+    ) -> None:
+        good, bad = provider.fit(["good", text])
+
+        assert (good.text, bad.text, bad.truncated) == ("good", text, False)
 
     def test_the_callers_texts_are_left_alone(self, provider: EmbeddingProvider) -> None:
         texts = list(TEXTS)
@@ -122,6 +165,16 @@ class EmbeddingProviderContract:
     ) -> None:
         with pytest.raises(InputRefused, match="Text 1 of 3"):
             provider.embed(["good", text, "good too"])
+
+    def test_getting_ready_twice_or_after_closing_is_safe(
+        self, provider: EmbeddingProvider
+    ) -> None:
+        provider.get_ready()
+        provider.get_ready()
+        provider.close()
+        provider.get_ready()
+
+        assert len(provider.embed(["after"]).vectors) == 1
 
     def test_closing_twice_is_safe(self, provider: EmbeddingProvider) -> None:
         provider.embed(["before"])

@@ -105,6 +105,7 @@ def variables(home: Path, server: OpenAIServer) -> dict[str, str]:
         "OPENAI_API_KEY": "key-for-tests-only",
         "OPENAI_BASE_URL": server.base_url,
         "EMBED_JOB_BATCH_SIZE": "3000",
+        "EMBEDDING_CONCURRENCY": "1",
         "EMBED_LOG_LEVEL": "WARNING",
     }
 

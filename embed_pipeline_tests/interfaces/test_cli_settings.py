@@ -61,7 +61,7 @@ def test_production_with_nothing_set_is_refused_with_a_sentence_per_setting(
         ("EMBED_JOB_RETENTION_DAYS", "", "from 7 to 30"),
         ("EMBED_JOB_RECOVERY_INTERVAL", "-1", "0 (off) or a whole number"),
         ("EMBEDDING_RATE_LIMIT_TOKENS", "0", "from 1 to"),
-        ("EMBEDDING_PROVIDER", "magic", "openai, local or mock"),
+        ("EMBEDDING_PROVIDER", "magic", "openai, azure, local or mock"),
         ("EMBED_LOG_LEVEL", "loud", "DEBUG, INFO, WARNING or ERROR"),
     ],
 )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.providers import ProviderConfig, open_provider
+from embed_pipeline_tests.openai_answers import MODELS
+from embed_pipeline_tests.openai_budget import Budget
 from embed_pipeline_tests.openai_server import OpenAIServer
 
 KEY = "azure0like0key0without0a0known0shape"
@@ -19,7 +22,7 @@ KEY = "azure0like0key0without0a0known0shape"
 def running_server() -> Iterator[OpenAIServer]:
     with pytest.MonkeyPatch.context() as monkeypatch, OpenAIServer() as opened:
         for name in list(os.environ):
-            if name.lower().endswith("_proxy") or name.startswith("OPENAI_"):
+            if name.lower().endswith("_proxy") or name.startswith(("OPENAI_", "AZURE_")):
                 monkeypatch.delenv(name)
         yield opened
 
@@ -35,8 +38,20 @@ def config(running_server: OpenAIServer) -> ProviderConfig:
 
 
 @pytest.fixture(scope="package")
+def azure_config(config: ProviderConfig, running_server: OpenAIServer) -> ProviderConfig:
+    return replace(config, base_url=running_server.azure_endpoint)
+
+
+@pytest.fixture(scope="package")
 def openai_provider(config: ProviderConfig) -> Iterator[EmbeddingProvider]:
     provider = open_provider("openai", config)
+    yield provider
+    provider.close()
+
+
+@pytest.fixture(scope="package")
+def azure_provider(azure_config: ProviderConfig) -> Iterator[EmbeddingProvider]:
+    provider = open_provider("azure", azure_config)
     yield provider
     provider.close()
 
@@ -46,4 +61,7 @@ def server(running_server: OpenAIServer) -> OpenAIServer:
     running_server.forget()
     running_server.latency = timedelta()
     running_server.api_key = KEY
+    running_server.budget = Budget()
+    running_server.models = MODELS
+    running_server.deployments = {}
     return running_server

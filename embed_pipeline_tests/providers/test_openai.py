@@ -9,8 +9,8 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from embed_pipeline.errors import ConfigurationError
-from embed_pipeline.ports.embedding_provider import EmbeddingProvider
+from embed_pipeline.errors import ConfigurationError, MalformedResponse
+from embed_pipeline.ports.embedding_provider import EmbeddingProvider, Limits
 from embed_pipeline.providers import ProviderConfig, open_provider
 from embed_pipeline.providers.openai import OpenAIProvider
 from embed_pipeline_tests import openai_faults as faults
@@ -33,9 +33,11 @@ class TestOpenAIProvider(EmbeddingProviderContract):
     ) -> EmbeddingProvider:
         return openai_provider
 
-    def test_no_texts_send_no_request(
+    def test_neither_getting_ready_nor_no_texts_send_a_request(
         self, provider: EmbeddingProvider, server: OpenAIServer
     ) -> None:
+        provider.get_ready()
+        provider.fit(["text"])
         provider.embed([])
 
         assert server.requests == []
@@ -105,6 +107,69 @@ def test_dimensions_are_sent_where_the_model_takes_them(
     assert server.requests[0].dimensions == sent
 
 
+def test_servers_of_other_models_are_not_told_the_dimensions(
+    config: ProviderConfig, server: OpenAIServer
+) -> None:
+    server.models = {"BAAI/bge-m3": 1024}
+    config = replace(config, model_name="BAAI/bge-m3", dimensions=1024)
+    provider = open_provider("openai", config)
+
+    vectors = provider.embed(["text"]).vectors
+
+    provider.close()
+    assert vectors.shape == (1, 1024)
+    assert server.requests[0].dimensions is None
+
+
+def test_a_server_that_shortens_its_vectors_can_be_told_the_dimensions(
+    config: ProviderConfig, server: OpenAIServer
+) -> None:
+    server.models = {"text-embedding-3-lookalike": 1024}
+    config = replace(
+        config, model_name="text-embedding-3-lookalike", dimensions=256, send_dimensions=True
+    )
+    provider = open_provider("openai", config)
+
+    vectors = provider.embed(["text"]).vectors
+
+    provider.close()
+    assert vectors.shape == (1, 256)
+
+
+def test_vectors_of_another_length_say_what_to_set(
+    config: ProviderConfig, server: OpenAIServer
+) -> None:
+    server.models = {"BAAI/bge-m3": 1024}
+    provider = open_provider("openai", replace(config, model_name="BAAI/bge-m3", dimensions=512))
+
+    with pytest.raises(MalformedResponse, match=r"1024 .* where 512 .* \(EMBEDDING_DIMENSIONS\)"):
+        provider.embed(["text"])
+
+    provider.close()
+
+
+def test_limits_are_openais_unless_configured(config: ProviderConfig) -> None:
+    small = replace(config, max_inputs=16, max_request_tokens=4_000)
+    tiny = replace(small, max_input_tokens=512)
+
+    assert open_provider("openai", config).limits == Limits(
+        inputs=2048, tokens=300_000, tokens_per_input=8192
+    )
+    assert open_provider("openai", small).limits == Limits(
+        inputs=16, tokens=4_000, tokens_per_input=4_000
+    )
+    assert open_provider("openai", tiny).limits.tokens_per_input == 512
+
+
+def test_texts_are_cut_to_the_configured_limit(config: ProviderConfig) -> None:
+    provider = open_provider("openai", replace(config, max_input_tokens=16))
+
+    short, long = provider.fit(["short", " a" * 17])
+
+    assert (short.text, short.truncated) == ("short", False)
+    assert (long.text, long.tokens, long.truncated) == (" a" * 16, 16, True)
+
+
 def test_a_model_nobody_knows_needs_its_dimensions(config: ProviderConfig) -> None:
     config = replace(config, model_name="my-deployment")
 
@@ -124,6 +189,7 @@ def test_a_model_nobody_knows_needs_its_dimensions(config: ProviderConfig) -> No
         ({"base_url": "http://"}, "no http or https URL"),
         ({"dimensions": 0}, "cannot have 0 dimensions"),
         ({"dimensions": 1537}, "cannot have 1537 dimensions"),
+        ({"dimensions": 512, "send_dimensions": False}, "cannot have 512 dimensions"),
         ({"model_name": "text-embedding-ada-002", "dimensions": 256}, "cannot have 256"),
     ],
 )

@@ -19,6 +19,12 @@ from embed_pipeline_tests.openai_faults import Fault
 from embed_pipeline_tests.openai_server import OpenAIServer
 from embed_pipeline_tests.providers.conftest import KEY
 
+EMPTY = {
+    "x-ratelimit-limit-requests": "3000",
+    "x-ratelimit-remaining-requests": "0",
+    "x-ratelimit-reset-requests": "20ms",
+}
+
 
 @pytest.fixture
 def provider(server: OpenAIServer, openai_provider: EmbeddingProvider) -> EmbeddingProvider:
@@ -115,9 +121,10 @@ def test_nobody_listening_is_unavailable(config: ProviderConfig) -> None:
 
 
 def test_the_real_limits_are_refused_inputs(provider: EmbeddingProvider) -> None:
-    for texts in (["word"] * 2049, ["x" * 4 * 8193], ["x" * 4 * 8000] * 40):
-        with pytest.raises(errors.InputRefused, match="answered 400"):
+    for texts in (["word"] * 2049, [" a" * 8193], ["x" * 4 * 8000] * 40):
+        with pytest.raises(errors.InputRefused, match="answered 400") as caught:
             provider.embed(texts)
+        assert caught.value.category is errors.ErrorCategory.PERMANENT
 
 
 @pytest.mark.parametrize(
@@ -128,6 +135,9 @@ def test_the_real_limits_are_refused_inputs(provider: EmbeddingProvider) -> None
         ({"Retry-After-Ms": "250", "Retry-After": "7"}, 0.25),
         ({"Retry-After": "999999"}, 3600),
         ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0),
+        ({**EMPTY, "x-ratelimit-reset-requests": "6m0s"}, 360),
+        ({**EMPTY, "x-ratelimit-reset-requests": "6m0s", "Retry-After": "7"}, 7),
+        ({**EMPTY, "x-ratelimit-limit-requests": "0"}, None),
     ],
 )
 def test_rate_limit_carries_the_wait_the_provider_asks_for(

@@ -18,6 +18,12 @@ PRODUCTION: Mapping[str, str] = {
     "EMBED_GRAPH_URI": "neo4j+s://graph.example",
     "EMBED_GRAPH_PASSWORD": "graph-pw-for-tests",
 }
+AZURE: Mapping[str, str] = {
+    "EMBED_ENV": "test",
+    "EMBEDDING_PROVIDER": "azure",
+    "AZURE_OPENAI_API_KEY": "azure-key-for-tests",
+    "AZURE_OPENAI_ENDPOINT": "https://team.openai.azure.example",
+}
 
 
 def problems(environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ def test_all_bad_settings_are_reported_at_once() -> None:
             "EMBED_ENV": "production",
             "EMBED_JOB_RETENTION_DAYS": "31",
             "EMBED_JOB_BATCH_SIZE": "0",
-            "EMBEDDING_PROVIDER": "azure",
+            "EMBEDDING_PROVIDER": "bedrock",
             "EMBED_STORE": "sqlite",
             "EMBED_ENTITY_LABEL": "two words",
             "EMBED_LOG_LEVEL": "chatty",
@@ -88,7 +88,7 @@ def test_all_bad_settings_are_reported_at_once() -> None:
     assert told == (
         "EMBED_JOB_RETENTION_DAYS must be a whole number of days from 7 to 30, got '31'.",
         "EMBED_JOB_BATCH_SIZE must be a whole number of jobs from 1 to 10000, got '0'.",
-        "EMBEDDING_PROVIDER must be openai, local or mock, got 'azure'.",
+        "EMBEDDING_PROVIDER must be openai, azure, local or mock, got 'bedrock'.",
         "OPENAI_API_KEY must be set in production when EMBEDDING_PROVIDER is openai.",
         "EMBED_ENTITY_LABEL must be a name of up to 64 letters, digits and underscores that does"
         " not start with a digit and is not needs_embedding or anything that begins with"

@@ -4,8 +4,11 @@ from datetime import timedelta
 
 import pytest
 
+from embed_pipeline.providers.azure import API_VERSION
+from embed_pipeline.providers.openai_embeddings import LIMITS
 from embed_pipeline.settings import ProviderName, load_settings
-from embed_pipeline_tests.settings.environments import PRODUCTION, problems
+from embed_pipeline.settings.reference import reference
+from embed_pipeline_tests.settings.environments import AZURE, PRODUCTION, problems
 
 OPENAI = {"EMBED_ENV": "test", "EMBEDDING_PROVIDER": "openai", "OPENAI_API_KEY": "key-for-tests"}
 
@@ -88,6 +91,48 @@ def test_a_limit_that_is_set_holds_for_every_provider() -> None:
     assert (provider.max_requests, provider.max_tokens) == (5, 1000)
 
 
+def test_limits_of_a_request_are_the_providers_own_unless_set() -> None:
+    unset = load_settings(OPENAI).provider
+    limits = {
+        "EMBEDDING_MAX_INPUTS": "16",
+        "EMBEDDING_MAX_REQUEST_TOKENS": "4000",
+        "EMBEDDING_MAX_INPUT_TOKENS": "4000",
+    }
+
+    given = load_settings({**OPENAI, **limits}).provider
+
+    assert (unset.max_inputs, unset.max_request_tokens, unset.max_input_tokens) == (None,) * 3
+    assert (given.max_inputs, given.max_request_tokens, given.max_input_tokens) == (16, 4000, 4000)
+
+
+def test_a_text_larger_than_a_request_is_refused() -> None:
+    limits = {"EMBEDDING_MAX_REQUEST_TOKENS": "4000", "EMBEDDING_MAX_INPUT_TOKENS": "4001"}
+
+    assert problems(limits) == (
+        "EMBEDDING_MAX_INPUT_TOKENS must be at most EMBEDDING_MAX_REQUEST_TOKENS, which is 4000,"
+        " got '4001'.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("provider", "concurrency"), [("openai", 4), ("azure", 4), ("local", 1), ("mock", 1)]
+)
+def test_remote_providers_have_several_requests_under_way(provider: str, concurrency: int) -> None:
+    environ = {**OPENAI, **AZURE, "EMBEDDING_PROVIDER": provider}
+
+    assert load_settings(environ).provider.concurrency == concurrency
+    assert load_settings({**environ, "EMBEDDING_CONCURRENCY": "7"}).provider.concurrency == 7
+
+
+def test_the_limits_that_the_documentation_tells_are_those_of_the_providers() -> None:
+    shown = {row.variable: row.default for row in reference()}
+
+    assert shown["EMBEDDING_MAX_INPUTS"] == f"{LIMITS.inputs}"
+    assert f"openai and azure: {LIMITS.tokens}," in shown["EMBEDDING_MAX_REQUEST_TOKENS"]
+    assert f"openai and azure: {LIMITS.tokens_per_input}," in shown["EMBEDDING_MAX_INPUT_TOKENS"]
+    assert shown["AZURE_OPENAI_API_VERSION"] == API_VERSION
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "allowed"),
     [
@@ -102,6 +147,13 @@ def test_a_limit_that_is_set_holds_for_every_provider() -> None:
         ("EMBEDDING_DIMENSIONS", "4097", "a whole number of dimensions from 1 to 4096"),
         ("EMBEDDING_MODEL", "", "a model name of up to 128 characters without spaces"),
         ("OPENAI_ALLOW_PLAINTEXT", "maybe", "true or false"),
+        ("EMBEDDING_SEND_DIMENSIONS", "auto", "true or false"),
+        ("EMBEDDING_MAX_INPUTS", "0", "a whole number of texts from 1 to 2048"),
+        ("EMBEDDING_MAX_INPUTS", "2049", "a whole number of texts from 1 to 2048"),
+        ("EMBEDDING_MAX_REQUEST_TOKENS", "15", "a whole number of tokens from 16 to 10000000"),
+        ("EMBEDDING_MAX_INPUT_TOKENS", "100001", "a whole number of tokens from 16 to 100000"),
+        ("EMBEDDING_CONCURRENCY", "0", "a whole number of requests from 1 to 64"),
+        ("EMBEDDING_CONCURRENCY", "65", "a whole number of requests from 1 to 64"),
     ],
 )
 def test_bad_values_are_refused_with_what_is_allowed(

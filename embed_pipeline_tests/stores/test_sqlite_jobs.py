@@ -9,6 +9,7 @@ import pytest
 
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline_tests.clocks import FakeClock
+from embed_pipeline_tests.contracts.heeding import HeedingContract
 from embed_pipeline_tests.contracts.job_store.cleanup import CleanupContract, StatusContract
 from embed_pipeline_tests.contracts.job_store.complete import CompleteContract
 from embed_pipeline_tests.contracts.job_store.control import (
@@ -103,3 +104,6 @@ class TestCounters(CountersContract): ...
 
 
 class TestRateLimiter(RateLimiterContract): ...
+
+
+class TestHeeding(HeedingContract): ...

@@ -21,7 +21,7 @@ from embed_pipeline.model.job import EntityUid, JobId
 from embed_pipeline.model.lease import Lease, Settled
 from embed_pipeline.model.policy import QueuePolicy
 from embed_pipeline.ports.clock import Clock
-from embed_pipeline.ports.embedding_provider import Embedded
+from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
 from embed_pipeline.stores.sqlite.entity_store import SqliteEntityStore
 from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
@@ -39,8 +39,9 @@ class ScriptedProvider(MockProvider):
     """The mock; the script is used up a step per request, `always` is asked at every one."""
 
     def __init__(self, *, max_inputs: int = 2048, model_name: str = "mock") -> None:
-        super().__init__(model_name=model_name, dimensions=8)
-        self.max_inputs = max_inputs
+        super().__init__(
+            model_name=model_name, dimensions=8, limits=Limits(inputs=max_inputs, tokens=300_000)
+        )
         self.requests: list[list[str]] = []
         self.script: deque[Step] = deque()
         self.always: Happening | None = None

@@ -27,6 +27,8 @@ from embed_pipeline_tests.clocks import MINUTE, FakeClock
 from embed_pipeline_tests.worker.parts import FragileGraph, ScriptedProvider, WatchedJobStore
 
 MODEL = "mock/mock@8"
+ONE_BY_ONE = Plan(concurrency=1, writers=1, ahead=0)
+"""Nothing overlaps: what happens in a test happens in one order."""
 NOTES_ONLY = EntityMapping(text=("observations",))
 """A mapping under which an entity can be without any text: the name does not count."""
 
@@ -76,7 +78,7 @@ class World:
             provider=self.provider,
             limiter=self.limiter,
             clock=worker_clock or clock,
-            plan=plan or Plan(),
+            plan=plan or ONE_BY_ONE,
         )
 
     def close(self) -> None:

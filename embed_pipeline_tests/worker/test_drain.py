@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -16,12 +17,12 @@ from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.lease import lease_batch
 from embed_pipeline.worker.pace import Pace
 from embed_pipeline.worker.report import Ending
-from embed_pipeline.worker.tools import Plan, Tools
+from embed_pipeline.worker.tools import Tools
 from embed_pipeline_tests.clocks import MILLISECOND, MINUTE
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
 from embed_pipeline_tests.worker.parts import ScriptedProvider
-from embed_pipeline_tests.worker.scene import World, uid
+from embed_pipeline_tests.worker.scene import ONE_BY_ONE, World, uid
 
 
 class Interrupt:
@@ -59,7 +60,7 @@ def test_answer_that_arrives_after_an_interrupt_is_written_and_the_rest_released
 
 
 def test_request_that_does_not_answer_within_the_grace_is_given_back(build: Build) -> None:
-    world = build(plan=Plan(grace=10 * MILLISECOND))
+    world = build(plan=replace(ONE_BY_ONE, grace=10 * MILLISECOND))
     world.fill(3)
     interrupt, over = Interrupt(world), threading.Event()
 

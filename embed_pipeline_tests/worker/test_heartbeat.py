@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,14 +12,12 @@ import pytest
 from embed_pipeline.errors import StoreBusy
 from embed_pipeline.model.job import JobStatus
 from embed_pipeline.model.lease import Lease
-from embed_pipeline.worker.embed import embed_batch
+from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.heartbeat import Heartbeat
-from embed_pipeline.worker.report import Tally
-from embed_pipeline.worker.tools import Plan
 from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
-from embed_pipeline_tests.worker.scene import World, uid
+from embed_pipeline_tests.worker.scene import ONE_BY_ONE, World, uid
 
 INTERVAL = 2 * MINUTE
 
@@ -154,7 +153,7 @@ def test_beat_comes_at_least_every_two_fifths_of_a_short_lock(world: World) -> N
 
 
 def test_held_jobs_are_extended_while_a_request_is_under_way(build: Build) -> None:
-    world = build(max_inputs=2, plan=Plan(heartbeat_interval=5 * MILLISECOND))
+    world = build(max_inputs=2, plan=replace(ONE_BY_ONE, heartbeat_interval=5 * MILLISECOND))
     world.fill(4)
     lease = world.lease()
     extended: list[frozenset[str]] = []
@@ -165,7 +164,7 @@ def test_held_jobs_are_extended_while_a_request_is_under_way(build: Build) -> No
 
     world.provider.always = slow
 
-    embed_batch(world.tools, lease, pace=world.pace(), tally=Tally())
+    drain(world.tools, owner=lease.owner, first=lease, pace=world.pace())
 
     assert extended[0] == frozenset(lease.job_ids)
     assert world.count(JobStatus.COMPLETED) == 4, "eight minutes of work on a lock of five"
@@ -174,7 +173,7 @@ def test_held_jobs_are_extended_while_a_request_is_under_way(build: Build) -> No
 def test_worker_whose_lease_was_taken_over_sends_nothing_more_and_releases_nothing(
     build: Build, logs: Logbook
 ) -> None:
-    world = build(max_inputs=1, plan=Plan(heartbeat_interval=5 * MILLISECOND))
+    world = build(max_inputs=1, plan=replace(ONE_BY_ONE, heartbeat_interval=5 * MILLISECOND))
     world.fill(3)
     lease = world.lease()
 
@@ -186,9 +185,8 @@ def test_worker_whose_lease_was_taken_over_sends_nothing_more_and_releases_nothi
         world.jobs.next_beat()
 
     world.provider.script.append(stalled)
-    tally = Tally()
 
-    embed_batch(world.tools, lease, pace=world.pace(), tally=tally)
+    tally = drain(world.tools, owner=lease.owner, first=lease, pace=world.pace())
 
     assert (tally.requests, tally.lost, tally.embedded) == (1, 1, 0)
     assert {job.lock_owner for job in world.all_jobs} == {"worker-b"}

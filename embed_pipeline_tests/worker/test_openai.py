@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from math import ceil, log2
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.entity import version_of
-from embed_pipeline.model.job import EntityUid, JobStatus
+from embed_pipeline.model.job import JobStatus
 from embed_pipeline.model.switch import SwitchState
-from embed_pipeline.model.window import RateLimit
-from embed_pipeline.providers import ProviderConfig, open_provider
-from embed_pipeline.stores.sqlite.rate_limiter import SqliteRateLimiter
-from embed_pipeline.worker.create import create_entities
 from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.report import Ending
-from embed_pipeline.worker.tools import Tools
-from embed_pipeline_tests.clocks import MINUTE, SECOND, FakeClock
+from embed_pipeline_tests.clocks import SECOND, FakeClock
 from embed_pipeline_tests.openai_faults import (
     DROP,
     HANG,
@@ -38,67 +29,16 @@ from embed_pipeline_tests.openai_faults import (
     refusal,
     server_error,
 )
-from embed_pipeline_tests.openai_server import OpenAIServer, vector_for
-from embed_pipeline_tests.worker.scene import World, entity, uid
+from embed_pipeline_tests.openai_server import OpenAIServer
+from embed_pipeline_tests.worker.openai_scene import OpenAIWorld, running_server, server
+from embed_pipeline_tests.worker.scene import uid
 
-KEY = "key-of-the-worker-tests"
-DIMENSIONS = 16
-
-
-@pytest.fixture(scope="module")
-def running_server() -> Iterator[OpenAIServer]:
-    with pytest.MonkeyPatch.context() as monkeypatch, OpenAIServer(api_key=KEY) as opened:
-        for name in list(os.environ):
-            if name.lower().endswith("_proxy") or name.startswith("OPENAI_"):
-                monkeypatch.delenv(name)
-        yield opened
-
-
-@pytest.fixture
-def server(running_server: OpenAIServer) -> OpenAIServer:
-    running_server.forget()
-    running_server.fault_for = None
-    return running_server
-
-
-class OpenAIWorld(World):
-    """The same stores, worked on by the real client."""
-
-    def __init__(self, home: Path, clock: FakeClock, server: OpenAIServer) -> None:
-        super().__init__(home, clock)
-        config = ProviderConfig(
-            model_name="text-embedding-3-small",
-            dimensions=DIMENSIONS,
-            api_key=KEY,
-            base_url=server.base_url,
-            timeout=timedelta(milliseconds=300),
-        )
-        limit = RateLimit(requests=1_000, interval=MINUTE)
-        self.tools: Tools = replace(
-            self.tools,
-            provider=open_provider("openai", config),
-            limiter=SqliteRateLimiter(self.jobs.queue, provider="openai", limit=limit),
-        )
-
-    def fill(self, count: int, *, first: int = 0) -> None:
-        entities = [entity(number) for number in range(first, first + count)]
-        create_entities(self.jobs, self.graph, entities, model=self.tools.model)
-
-    def is_embedded(self, key: EntityUid) -> bool:
-        stored, text = self.stored(key), self.text_of(key)
-        return stored is not None and (
-            stored[0] == version_of(text)
-            and np.allclose(stored[1], vector_for(text, DIMENSIONS), atol=1e-6)
-        )
-
-    def close(self) -> None:
-        self.tools.provider.close()
-        super().close()
+__all__ = ["running_server", "server"]
 
 
 @pytest.fixture
 def world(tmp_path: Path, clock: FakeClock, server: OpenAIServer) -> Iterator[OpenAIWorld]:
-    opened = OpenAIWorld(tmp_path, clock, server)
+    opened = OpenAIWorld(tmp_path, clock, server, timeout=timedelta(milliseconds=300))
     yield opened
     opened.close()
 

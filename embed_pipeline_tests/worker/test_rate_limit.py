@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from embed_pipeline.errors import InputRefused, ProviderUnavailable
 from embed_pipeline.model.job import JobStatus
 from embed_pipeline.model.lease import RefusalReason
-from embed_pipeline.worker.embed import embed_batch
+from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.lease import lease_batch
 from embed_pipeline.worker.loop import run_until_empty
-from embed_pipeline.worker.report import Ending, Tally
-from embed_pipeline.worker.tools import Plan
+from embed_pipeline.worker.report import Ending
 from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
 from embed_pipeline_tests.worker.parts import WorkerClock
-from embed_pipeline_tests.worker.scene import entity, uid
+from embed_pipeline_tests.worker.scene import ONE_BY_ONE, entity, uid
 
 
 def test_exhausted_limiter_releases_unstarted_jobs(build: Build, logs: Logbook) -> None:
@@ -22,9 +23,8 @@ def test_exhausted_limiter_releases_unstarted_jobs(build: Build, logs: Logbook) 
     world.fill(10)
     lease = lease_batch(world.tools, owner="worker-a", limit=10)
     world.spend(7)
-    tally = Tally()
 
-    embed_batch(world.tools, lease, pace=world.pace(), tally=tally)
+    tally = drain(world.tools, owner=lease.owner, first=lease, pace=world.pace())
 
     assert (tally.leased, tally.requests, tally.embedded, tally.released) == (10, 3, 3, 7)
     assert tally.ending is Ending.BUDGET_SPENT
@@ -46,9 +46,8 @@ def test_failed_and_successful_started_jobs_both_end_before_the_rest_is_released
     world.fill(10)
     lease = lease_batch(world.tools, owner="worker-a", limit=10)
     world.spend(7)
-    tally = Tally()
 
-    embed_batch(world.tools, lease, pace=world.pace(), tally=tally)
+    tally = drain(world.tools, owner=lease.owner, first=lease, pace=world.pace())
 
     assert (tally.embedded, tally.failed, tally.released) == (2, 1, 7)
 
@@ -94,7 +93,7 @@ def test_heartbeat_extends_only_started_jobs_during_pause(build: Build, clock: F
         max_inputs=2,
         requests=1,
         worker_clock=own_clock,
-        plan=Plan(heartbeat_interval=5 * MILLISECOND),
+        plan=replace(ONE_BY_ONE, heartbeat_interval=5 * MILLISECOND),
     )
     world.create(entity(0), entity(1, "poison"), entity(2), entity(3))
     world.provider.always = _refuse_poison
@@ -108,7 +107,7 @@ def test_heartbeat_extends_only_started_jobs_during_pause(build: Build, clock: F
         )
     )
 
-    embed_batch(world.tools, lease, pace=world.pace(4 * MINUTE), tally=Tally())
+    drain(world.tools, owner=lease.owner, first=lease, pace=world.pace(4 * MINUTE))
 
     released, extended = seen[0]
     assert released == {uid(2), uid(3)}, "jobs that were not started are released immediately"

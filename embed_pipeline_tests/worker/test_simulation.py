@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +32,11 @@ from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.recover import recover_stale
 from embed_pipeline.worker.tools import Plan
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND, FakeClock
-from embed_pipeline_tests.worker.scene import World, entity, uid
+from embed_pipeline_tests.worker.scene import ONE_BY_ONE, World, entity, uid
 
 ENTITIES = 12
+OVERLAPPED = Plan(concurrency=3, writers=2, ahead=1)
+"""Threads decide the order, so a seed does not repeat it; what is promised holds all the same."""
 STEPS = 40
 REFUSED = "refused words"
 FAULTS: Sequence[Callable[[], Exception]] = (
@@ -47,12 +50,16 @@ FAULTS: Sequence[Callable[[], Exception]] = (
 
 
 class Simulation:
-    def __init__(self, home: Path, seed: int) -> None:
+    def __init__(self, home: Path, seed: int, plan: Plan) -> None:
         self.chance = random.Random(seed)
         random.seed(seed)  # the jitter of the backoff
         self.clock = FakeClock()
         self.world = World(
-            home, self.clock, max_inputs=4, requests=30, plan=Plan(drain_for=MINUTE, write_size=3)
+            home,
+            self.clock,
+            max_inputs=4,
+            requests=30,
+            plan=replace(plan, drain_for=MINUTE, write_size=3),
         )
         self.world.provider.always = self._answer
         self.texts: dict[str, str] = {}
@@ -156,11 +163,15 @@ class Simulation:
         self.texts[version_of(text)] = text
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize(
+    ("plan", "seed"),
+    [(ONE_BY_ONE, seed) for seed in range(24)] + [(OVERLAPPED, seed) for seed in range(8)],
+    ids=lambda value: value if isinstance(value, int) else f"{value.concurrency} requests",
+)
 def test_whatever_happens_every_job_ends_truly_and_every_vector_is_right(
-    tmp_path: Path, seed: int
+    tmp_path: Path, plan: Plan, seed: int
 ) -> None:
-    simulation = Simulation(tmp_path, seed)
+    simulation = Simulation(tmp_path, seed, plan)
     world = simulation.world
 
     for _ in range(STEPS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -16,11 +17,10 @@ from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.lease import lease_batch
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.report import Ending
-from embed_pipeline.worker.tools import Plan
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.parts import WorkerClock
-from embed_pipeline_tests.worker.scene import World, entity, uid
+from embed_pipeline_tests.worker.scene import ONE_BY_ONE, World, entity, uid
 
 DOWN = StoreUnavailable("The graph cannot be reached.")
 
@@ -134,7 +134,7 @@ def test_paid_vectors_are_written_when_the_graph_is_back_within_the_run(
 def test_graph_down_beyond_the_runs_time_defers_the_paid_jobs_and_pays_for_no_more(
     build: Build,
 ) -> None:
-    world = build(max_inputs=2, plan=Plan(drain_for=10 * SECOND, write_size=1))
+    world = build(max_inputs=2, plan=replace(ONE_BY_ONE, drain_for=10 * SECOND, write_size=1))
     world.fill(10)
     world.graph.on_write = world.graph.go_down
 

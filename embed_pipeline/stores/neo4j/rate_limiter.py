@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from embed_pipeline.model.window import Allowance, Denied, Grant, RateLimit, Spent, Window, fits
+from embed_pipeline.model.window import (
+    Allowance,
+    Denied,
+    Grant,
+    Headroom,
+    RateLimit,
+    Spent,
+    Window,
+    corrected,
+)
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.stores.neo4j import cypher_queue as cypher
 from embed_pipeline.stores.neo4j.queue import QueueDatabase, QueueReading, QueueTransaction
@@ -32,10 +41,8 @@ class Neo4jRateLimiter(RateLimiter):
             free_from = window.free_from(limit, cost, now)
             if free_from > now:
                 return Denied(retry_at=free_from)
-            bucket, oldest = limit.bucket_at(now), limit.oldest_counting(now)
-            counting = {start: spent for start, spent in window.buckets.items() if start >= oldest}
-            counting[bucket] = counting.get(bucket, Spent()).plus(cost)
-            self._save(transaction, counting)
+            bucket = limit.bucket_at(now)
+            self._spend(transaction, window, cost, bucket, now)
             return Grant(cost=cost, bucket=bucket, valid_until=now + limit.sub_bucket)
 
         return self._queue.write(work)
@@ -58,27 +65,29 @@ class Neo4jRateLimiter(RateLimiter):
     def pause(self, duration: timedelta) -> None:
         def work(transaction: QueueTransaction) -> None:
             now, window = self._lock(transaction)
-            until = to_ms(now + duration)
-            if window.paused_until is None or to_ms(window.paused_until) < until:
-                transaction.all(cypher.WRITE_PAUSE, provider=self._provider, paused_until=until)
-                transaction.record("limiter.paused", provider=self._provider, until=until)
-                transaction.announce(
-                    "limiter.paused", provider=self._provider, until=now + duration
-                )
+            self._pause(transaction, window, duration, now)
+
+        self._queue.write(work)
+
+    def heed(self, headroom: Headroom) -> None:
+        now, window = self._queue.read(self._read)
+        if not corrected(window, self._limit, headroom, now).is_needed:
+            return
+
+        def work(transaction: QueueTransaction) -> None:
+            # Looked at again: another worker may have heard the same.
+            now, window = self._lock(transaction)
+            correction = corrected(window, self._limit, headroom, now)
+            if correction.spent != Spent():
+                self._spend(transaction, window, correction.spent, correction.bucket, now)
+            if correction.pause is not None:
+                self._pause(transaction, window, correction.pause, now)
 
         self._queue.write(work)
 
     def allowance(self) -> Allowance:
-        limit, (now, window) = self._limit, self._queue.read(self._read)
-        spent = window.spent(limit, now)
-        one = Spent(requests=1, tokens=1 if limit.tokens is not None else 0)
-        paused = window.paused_until is not None and now < window.paused_until
-        if paused or not fits(limit, spent, one):
-            return Allowance(requests=0, tokens=0, back_at=window.free_from(limit, one, now))
-        return Allowance(
-            requests=limit.requests - spent.requests,
-            tokens=None if limit.tokens is None else limit.tokens - spent.tokens,
-        )
+        now, window = self._queue.read(self._read)
+        return window.allowance(self._limit, now)
 
     def close(self) -> None:
         self._queue.close()
@@ -90,6 +99,28 @@ class Neo4jRateLimiter(RateLimiter):
 
     def _read(self, look: QueueReading) -> tuple[datetime, Window]:
         return _window(look.one(cypher.READ_BUDGET, provider=self._provider, now_us=look.now_us))
+
+    def _spend(
+        self,
+        transaction: QueueTransaction,
+        window: Window,
+        cost: Spent,
+        bucket: datetime,
+        now: datetime,
+    ) -> None:
+        oldest = self._limit.oldest_counting(now)
+        counting = {start: spent for start, spent in window.buckets.items() if start >= oldest}
+        counting[bucket] = counting.get(bucket, Spent()).plus(cost)
+        self._save(transaction, counting)
+
+    def _pause(
+        self, transaction: QueueTransaction, window: Window, duration: timedelta, now: datetime
+    ) -> None:
+        until = to_ms(now + duration)
+        if window.paused_until is None or to_ms(window.paused_until) < until:
+            transaction.all(cypher.WRITE_PAUSE, provider=self._provider, paused_until=until)
+            transaction.record("limiter.paused", provider=self._provider, until=until)
+            transaction.announce("limiter.paused", provider=self._provider, until=now + duration)
 
     def _save(self, transaction: QueueTransaction, buckets: Mapping[datetime, Spent]) -> None:
         transaction.all(

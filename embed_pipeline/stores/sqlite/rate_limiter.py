@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from embed_pipeline.model.window import Allowance, Denied, Grant, RateLimit, Spent, Window, fits
+from embed_pipeline.model.window import (
+    Allowance,
+    Correction,
+    Denied,
+    Grant,
+    Headroom,
+    RateLimit,
+    Spent,
+    Window,
+    corrected,
+)
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.stores.notation import from_ms, from_us, to_us
 from embed_pipeline.stores.sqlite import queue_statements as sql
@@ -47,30 +57,40 @@ class SqliteRateLimiter(RateLimiter):
 
     def pause(self, duration: timedelta) -> None:
         with self._queue.transaction() as transaction:
-            until = transaction.in_ms(duration)
-            earlier = transaction.state(self._pause_state)
-            if earlier is None or earlier["until"] < until:
-                transaction.set_state(self._pause_state, {"until": until})
-                transaction.record("limiter.paused", provider=self._provider, until=until)
-                transaction.announce(
-                    "limiter.paused", provider=self._provider, until=transaction.now + duration
-                )
+            self._pause(transaction, duration)
+
+    def heed(self, headroom: Headroom) -> None:
+        with self._queue.reading() as look:
+            if not self._correction(look, headroom).is_needed:
+                return
+        with self._queue.transaction() as transaction:
+            # Looked at again: another worker may have heard the same.
+            correction = self._correction(transaction, headroom)
+            if correction.spent != Spent():
+                spent = self._in_bucket(correction.bucket, correction.spent)
+                transaction.run(sql.SPEND_IN_BUCKET, **spent)
+            if correction.pause is not None:
+                self._pause(transaction, correction.pause)
 
     def allowance(self) -> Allowance:
         with self._queue.reading() as look:
-            limit, now, window = self._limit, look.now, self._window(look)
-            spent = window.spent(limit, now)
-            one = Spent(requests=1, tokens=1 if limit.tokens is not None else 0)
-            paused = window.paused_until is not None and now < window.paused_until
-            if paused or not fits(limit, spent, one):
-                return Allowance(requests=0, tokens=0, back_at=window.free_from(limit, one, now))
-            return Allowance(
-                requests=limit.requests - spent.requests,
-                tokens=None if limit.tokens is None else limit.tokens - spent.tokens,
-            )
+            return self._window(look).allowance(self._limit, look.now)
 
     def close(self) -> None:
         self._queue.close()
+
+    def _pause(self, transaction: QueueTransaction, duration: timedelta) -> None:
+        until = transaction.in_ms(duration)
+        earlier = transaction.state(self._pause_state)
+        if earlier is None or earlier["until"] < until:
+            transaction.set_state(self._pause_state, {"until": until})
+            transaction.record("limiter.paused", provider=self._provider, until=until)
+            transaction.announce(
+                "limiter.paused", provider=self._provider, until=transaction.now + duration
+            )
+
+    def _correction(self, look: QueueTransaction, headroom: Headroom) -> Correction:
+        return corrected(self._window(look), self._limit, headroom, look.now)
 
     def _window(self, look: QueueTransaction) -> Window:
         oldest = to_us(self._limit.oldest_counting(look.now))

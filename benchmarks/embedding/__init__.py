@@ -1,0 +1,1 @@
+"""The whole pipeline against its own limit, and beside a peer, on the same servers."""

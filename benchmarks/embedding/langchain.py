@@ -1,0 +1,47 @@
+"""The peer: `Neo4jVector.from_existing_graph` fills the same graph from the same provider.
+
+    python -m benchmarks.embedding.langchain [--without-rust]
+
+Without neo4j-rust-ext the driver packs in Python, as a plain `pip install langchain-neo4j` does.
+Run by `benchmarks.embedding`; the servers come from the environment. Prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+
+def main() -> None:
+    if "--without-rust" in sys.argv:
+        sys.modules["neo4j._rust"] = None  # type: ignore[assignment]  # as if it were not installed
+    from langchain_neo4j import Neo4jVector
+    from langchain_openai import OpenAIEmbeddings
+
+    embedding = OpenAIEmbeddings(
+        model="text-embedding-3-small",
+        base_url=os.environ["OPENAI_BASE_URL"],
+        api_key=os.environ["OPENAI_API_KEY"],
+        check_embedding_ctx_length=False,  # its tokenizer is fetched from the network
+    )
+    begun = time.perf_counter()
+    store = Neo4jVector.from_existing_graph(
+        embedding,
+        node_label="Entity",
+        text_node_properties=["name", "observations"],
+        embedding_node_property="embedding",
+        index_name="peer_index",
+        url=os.environ["EMBED_GRAPH_URI"],
+        username=os.environ["EMBED_GRAPH_USER"],
+        password=os.environ["EMBED_GRAPH_PASSWORD"],
+        database=os.environ["EMBED_GRAPH_DATABASE"],
+    )
+    seconds = time.perf_counter() - begun
+    found = store.query("MATCH (e:Entity) WHERE e.embedding IS NOT NULL RETURN count(e) AS n")
+    print(json.dumps({"entities": found[0]["n"], "seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""What one process of ours does, measured from inside it; run by `benchmarks.embedding`.
+
+    python -m benchmarks.embedding.ours (drain | provider | writes | fill N)
+
+The settings come from the environment. Prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import resource
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import numpy as np
+
+from embed_pipeline.model.embedding import VectorWrite
+from embed_pipeline.model.entity import NewEntity
+from embed_pipeline.model.job import EntityUid
+from embed_pipeline.settings import load_settings
+from embed_pipeline.wiring import initialise_stores, open_tools
+from embed_pipeline.worker.create import create_entities
+from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.models import ensure_model
+from embed_pipeline.worker.pace import Pace
+from embed_pipeline.worker.tools import Tools
+
+WORDS = (
+    "graph",
+    "queue",
+    "lease",
+    "batch",
+    "vector",
+    "entity",
+    "model",
+    "budget",
+    "worker",
+    "asset",
+)
+
+
+def fill(tools: Tools, count: int) -> dict[str, float]:
+    """Entities of some thirty words each, and a job for every one of them."""
+    begun = time.perf_counter()
+    for start in range(0, count, 1000):
+        page = [_entity(number) for number in range(start, min(start + 1000, count))]
+        create_entities(tools.jobs, tools.graph, page, model=tools.model)
+    return {"entities": count, "seconds": time.perf_counter() - begun}
+
+
+def drain_all(tools: Tools) -> dict[str, float]:
+    begun = time.perf_counter()
+    tally = drain(tools, owner="benchmark", pace=Pace(tools.clock, limit=timedelta(hours=1)))
+    seconds = time.perf_counter() - begun
+    assert tally.failed == tally.deferred == 0, tally.facts()
+    return {"entities": tally.completed, "seconds": seconds, "requests": tally.requests}
+
+
+def provider_alone(tools: Tools, count: int) -> dict[str, float]:
+    """The same texts in the same requests, and nothing else."""
+    texts = [_entity(number).name for number in range(count)]
+    size = tools.plan.batch_size
+    pages = [texts[start : start + size] for start in range(0, count, size)]
+    tools.provider.embed(pages[0][:1])
+    begun = time.perf_counter()
+    with ThreadPoolExecutor(tools.plan.concurrency) as pool:
+        list(pool.map(tools.provider.embed, pages))
+    return {"entities": count, "seconds": time.perf_counter() - begun}
+
+
+def writes_alone(tools: Tools, count: int) -> dict[str, float]:
+    """The same vectors by the same statement, and nothing else; the entities are there already."""
+    ensure_model(tools)
+    uids = [EntityUid(f"e{number:07}") for number in range(count)]
+    found = {}
+    for start in range(0, count, 2000):
+        found |= tools.graph.read_entities(uids[start : start + 2000])
+    numbers = np.random.default_rng(3).standard_normal((count, tools.provider.dimensions))
+    vectors = numbers.astype(np.float32)
+    writes = [
+        VectorWrite(uid=uid, texts=found[uid].texts, version=found[uid].version, vector=vectors[n])
+        for n, uid in enumerate(uids)
+    ]
+    size = tools.plan.write_size
+    pages = [writes[start : start + size] for start in range(0, count, size)]
+    begun = time.perf_counter()
+    with ThreadPoolExecutor(tools.plan.writers) as pool:
+        list(pool.map(lambda page: tools.graph.write_vectors(page, model=tools.model), pages))
+    return {"entities": count, "seconds": time.perf_counter() - begun}
+
+
+def _entity(number: int) -> NewEntity:
+    words = [WORDS[(number * step) % len(WORDS)] for step in range(1, 28)]
+    return NewEntity(
+        uid=EntityUid(f"e{number:07}"),
+        name=f"Entity {number}",
+        properties={"observations": (" ".join(words),)},
+    )
+
+
+def main() -> None:
+    logging.disable(logging.INFO)
+    task, *rest = sys.argv[1:]
+    settings = load_settings()
+    initialise_stores(settings)
+    tools = open_tools(settings)
+    if task == "fill":
+        measured = fill(tools, int(rest[0]))
+    elif task == "drain":
+        measured = drain_all(tools)
+    elif task == "provider":
+        measured = provider_alone(tools, int(rest[0]))
+    else:
+        measured = writes_alone(tools, int(rest[0]))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(measured | {"peak_mb": peak}))
+
+
+if __name__ == "__main__":
+    main()

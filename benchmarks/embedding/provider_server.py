@@ -1,0 +1,79 @@
+"""A provider on loopback in a process of its own: a fixed latency, ready-made vectors.
+
+    python -m benchmarks.embedding.provider_server --latency 0.1 --dimensions 1536
+
+Prints its port. It answers as fast as it can read, so that it is the clients that are measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+
+POOL = 4096
+
+
+class Answers:
+    """Vectors that were encoded before anybody asked."""
+
+    def __init__(self, dimensions: int) -> None:
+        numbers = np.random.default_rng(7).standard_normal((POOL, dimensions)).astype("<f4")
+        numbers /= np.linalg.norm(numbers, axis=1, keepdims=True)
+        self._packed = [base64.b64encode(row.tobytes()) for row in numbers]
+        self._floats = [json.dumps([float(x) for x in row]).encode() for row in numbers[:64]]
+
+    def body(self, count: int, *, packed: bool) -> bytes:
+        items = [
+            b'{"object":"embedding","index":%d,"embedding":%s}' % (index, self._one(index, packed))
+            for index in range(count)
+        ]
+        usage = b'"usage":{"prompt_tokens":%d,"total_tokens":%d}' % (8 * count, 8 * count)
+        data = b",".join(items)
+        return b'{"object":"list","model":"any","data":[%s],%s}' % (data, usage)
+
+    def _one(self, index: int, packed: bool) -> bytes:
+        if packed:
+            return b'"%s"' % self._packed[index % len(self._packed)]
+        return self._floats[index % len(self._floats)]
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    answers: Answers
+    latency: float
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        given = asked["input"]
+        count = 1 if isinstance(given, str) else len(given)
+        body = self.answers.body(count, packed=asked.get("encoding_format") == "base64")
+        time.sleep(self.latency)
+        head = (
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        self.wfile.write(head.encode() + body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
+        """Nobody reads it."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--latency", type=float, default=0.1, help="seconds before each answer")
+    parser.add_argument("--dimensions", type=int, default=1536)
+    given = parser.parse_args()
+    Handler.answers, Handler.latency = Answers(given.dimensions), given.latency
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    print(server.server_port, flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

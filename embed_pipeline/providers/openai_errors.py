@@ -1,0 +1,92 @@
+"""From the SDK's errors to ours; what a server said is shown shortened and without the key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import openai
+
+from embed_pipeline.errors import (
+    CredentialsRefused,
+    EmbedPipelineError,
+    InputRefused,
+    InputTooLarge,
+    MalformedResponse,
+    ModelNotFound,
+    ProviderTimeout,
+    ProviderUnavailable,
+    QuotaExhausted,
+    RateLimited,
+)
+from embed_pipeline.providers.config import ProviderConfig
+from embed_pipeline.providers.ratelimit_headers import reset_after
+from embed_pipeline.providers.retry_after import retry_after
+from embed_pipeline.telemetry.redaction import redact
+
+_DETAIL_LENGTH = 200
+# Shorter ones are placeholders for servers without keys, and parts of ordinary words.
+_SHORTEST_KEY = 8
+_BY_STATUS: Mapping[int, type[EmbedPipelineError]] = {
+    400: InputRefused,
+    401: CredentialsRefused,
+    402: QuotaExhausted,
+    403: CredentialsRefused,
+    404: ModelNotFound,
+    413: InputTooLarge,
+    422: InputRefused,
+}
+
+
+def translated(
+    exc: openai.OpenAIError, *, model: str, config: ProviderConfig
+) -> EmbedPipelineError:
+    """Our error for it; the SDK's own is rid of secrets too, because it is printed as the cause."""
+    detail = _presentable(_detail(exc), config.api_key or "")
+    exc.args = (detail,)
+    match exc:
+        case openai.APITimeoutError():
+            seconds = config.timeout.total_seconds()
+            return ProviderTimeout(f"{model} did not answer within {seconds:g} s.")
+        case openai.APIResponseValidationError():
+            return MalformedResponse(f"{model} sent an unreadable answer: {detail}")
+        case openai.APIStatusError():
+            return _for_status(exc, f"{model} answered {exc.status_code}: {detail}")
+        case _:
+            return ProviderUnavailable(f"{model} cannot be reached: {detail}")
+
+
+def _presentable(detail: str, key: str) -> str:
+    # The key first and the length last: half a key would not be recognised.
+    if len(key) >= _SHORTEST_KEY:
+        detail = detail.replace(key, "[key]")
+    line = " ".join(redact(detail).split())
+    return line if len(line) <= _DETAIL_LENGTH else f"{line[: _DETAIL_LENGTH - 1]}…"
+
+
+def _detail(exc: openai.OpenAIError) -> str:
+    """What the server or the network said; a page of HTML says nothing."""
+    if not isinstance(exc, openai.APIStatusError):
+        return str(exc.__cause__ or exc)
+    body: Any = exc.body
+    said = body.get("message") if isinstance(body, Mapping) else body
+    if isinstance(said, str) and said.strip() and not said.lstrip().startswith("<"):
+        return said
+    return exc.response.reason_phrase or "no reason given"
+
+
+def _for_status(exc: openai.APIStatusError, message: str) -> EmbedPipelineError:
+    if exc.status_code == 429:
+        return _for_too_many(exc, message)
+    return _BY_STATUS.get(exc.status_code, ProviderUnavailable)(message)
+
+
+def _for_too_many(exc: openai.APIStatusError, message: str) -> EmbedPipelineError:
+    if "insufficient_quota" in (exc.code, exc.type):
+        return QuotaExhausted(message)
+    if "request too large" in message.lower():
+        # It asks for more than a whole minute's tokens: waiting does not help, halving does.
+        return InputTooLarge(message)
+    headers = exc.response.headers
+    wait = retry_after(headers)
+    return RateLimited(message, retry_after=reset_after(headers) if wait is None else wait)

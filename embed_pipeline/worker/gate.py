@@ -1,0 +1,71 @@
+"""May a request go now? The switch, the breakers and the budget have a say, in this order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from embed_pipeline.model.breaker import GRAPH, Breaker
+from embed_pipeline.model.lease import Lease
+from embed_pipeline.model.switch import Switch
+from embed_pipeline.model.window import Denied, Grant
+from embed_pipeline.telemetry import emit
+from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.requests import Request
+from embed_pipeline.worker.tools import Tools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """A request may go; what was seen then decides later what its error means."""
+
+    switch: Switch
+    breaker: Breaker
+    grant: Grant
+    at: float
+    """When it was admitted, by the process's own clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    ending: Ending
+    back_at: datetime | None = None
+
+
+def admit(tools: Tools, request: Request, lease: Lease) -> Admitted | Held:
+    at = tools.clock.monotonic()
+    switch = tools.jobs.switch.read()
+    breaker = tools.jobs.breakers.read(tools.provider.name)
+    held = _held_by_state(tools, lease, switch, breaker)
+    if held is not None:
+        return held
+    taken = tools.limiter.take(request.cost(tools.limiter.limit))
+    if isinstance(taken, Denied):
+        emit(
+            "limiter.exhausted",
+            worker_id=lease.owner,
+            provider=tools.provider.name,
+            until=taken.retry_at,
+        )
+        return Held(ending=Ending.BUDGET_SPENT, back_at=taken.retry_at)
+    return Admitted(switch=switch, breaker=breaker, grant=taken, at=at)
+
+
+def is_outdated(tools: Tools, admitted: Admitted) -> bool:
+    """A grant counts in the bucket in which it was taken: sent later, it would count wrongly."""
+    limit = tools.limiter.limit
+    if limit is None:
+        return False
+    return tools.clock.monotonic() - admitted.at > limit.sub_bucket.total_seconds()
+
+
+def _held_by_state(tools: Tools, lease: Lease, switch: Switch, breaker: Breaker) -> Held | None:
+    if not switch.is_running:
+        return Held(ending=Ending.REFUSED)
+    is_probe = lease.probe and breaker.generation == lease.breaker_seen
+    if breaker.is_open and not is_probe:
+        return Held(ending=Ending.REFUSED, back_at=breaker.until)
+    graph = tools.jobs.breakers.read(GRAPH)
+    if graph.is_open:  # what cannot be written is not paid for
+        return Held(ending=Ending.REFUSED, back_at=graph.until)
+    return None

@@ -1,0 +1,51 @@
+"""A batch on its way in: leased, read from the graph and packed, while others are embedded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from embed_pipeline.errors import CriticalError, TransientError
+from embed_pipeline.model.breaker import GRAPH
+from embed_pipeline.model.lease import Lease
+from embed_pipeline.worker.failures import record_of
+from embed_pipeline.worker.holding import Holding
+from embed_pipeline.worker.lease import lease_batch
+from embed_pipeline.worker.prepare import Sorted, sort_jobs
+from embed_pipeline.worker.requests import Request, requests_for
+from embed_pipeline.worker.tools import Tools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """What a lease brought: nothing, jobs ready to send, or trouble with reading their texts."""
+
+    lease: Lease
+    holding: Holding | None = None
+    found: Sorted = field(default_factory=Sorted)
+    requests: list[Request] = field(default_factory=list)
+    trouble: TransientError | CriticalError | None = None
+
+
+def take_in(
+    tools: Tools, *, owner: str, limit: int | None = None, lease: Lease | None = None
+) -> Intake:
+    """Lease, or begin with a lease that was taken before; from here on it is extended."""
+    lease = lease or lease_batch(tools, owner=owner, limit=limit)
+    if lease.refusal is not None or not lease.jobs:
+        return Intake(lease=lease)
+    breaker = tools.jobs.breakers.read(GRAPH)
+    holding = Holding(tools, lease)
+    try:
+        found = sort_jobs(holding)
+        if found.fresh:
+            tools.provider.get_ready()
+        requests = requests_for(found.fresh, provider=tools.provider, budget=tools.limiter.limit)
+    except TransientError as error:
+        tools.jobs.breakers.trip(GRAPH, seen=breaker.generation, error=record_of(error))
+        return Intake(lease=lease, holding=holding, trouble=error)
+    except CriticalError as error:
+        return Intake(lease=lease, holding=holding, trouble=error)
+    except BaseException:
+        holding.close()
+        raise
+    return Intake(lease=lease, holding=holding, found=found, requests=requests)

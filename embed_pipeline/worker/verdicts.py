@@ -1,0 +1,96 @@
+"""What an error of a request means: for its jobs, for everybody, and for the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from embed_pipeline.errors import (
+    CriticalError,
+    InputRefused,
+    InputTooLarge,
+    RateLimited,
+    TransientError,
+)
+from embed_pipeline.model.breaker import GRAPH, Breaker, pause_at
+from embed_pipeline.worker.failures import record_of
+from embed_pipeline.worker.gate import Admitted
+from embed_pipeline.worker.holding import Holding
+from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.requests import Request
+from embed_pipeline.worker.tools import Tools
+
+PAUSE_WITHOUT_ADVICE = timedelta(seconds=10)
+"""After a 429 that does not say how long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether the run ends, and which smaller requests try again."""
+
+    ending: Ending | None = None
+    back_at: datetime | None = None
+    again: tuple[Request, ...] = ()
+
+
+def judge(holding: Holding, request: Request, error: Exception, admitted: Admitted) -> Verdict:
+    tools = holding.tools
+    if isinstance(error, RateLimited | InputRefused | InputTooLarge):
+        close_breaker(tools, admitted.breaker)  # an unwelcome answer is an answer
+    match error:
+        case RateLimited():
+            tools.limiter.pause(error.retry_after or PAUSE_WITHOUT_ADVICE)
+            holding.release(request.job_ids)
+            back_at = tools.limiter.allowance().back_at
+            return Verdict(ending=Ending.BUDGET_SPENT, back_at=back_at)
+        case CriticalError():
+            failure = record_of(error)
+            holding.defer(request.jobs, failure)
+            return Verdict(ending=holding.halt(failure, seen=admitted.switch.generation))
+        case InputRefused() | InputTooLarge() if not request.travels_alone:
+            return Verdict(again=request.halves())
+        case InputRefused() | InputTooLarge():
+            holding.fail(request.jobs, record_of(error))
+            return Verdict()
+        case _:
+            return _broken(holding, request, error, admitted.breaker)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphVerdict:
+    ending: Ending
+    back_at: datetime | None = None
+
+
+def judge_graph(holding: Holding, error: TransientError | CriticalError) -> GraphVerdict:
+    """The graph took or gave nothing: nobody is charged, and nothing more is paid for."""
+    if isinstance(error, CriticalError):
+        return GraphVerdict(ending=holding.halt(record_of(error), seen=holding.switch_seen))
+    breaker = holding.tools.jobs.breakers.read(GRAPH)
+    return GraphVerdict(ending=Ending.REFUSED, back_at=breaker.until)
+
+
+def close_breaker(tools: Tools, breaker: Breaker) -> None:
+    if breaker.is_open:
+        tools.jobs.breakers.close(breaker.name, seen=breaker.generation)
+
+
+def _broken(holding: Holding, request: Request, error: Exception, breaker: Breaker) -> Verdict:
+    """The whole request failed: everybody pauses, and only a lone traveller is charged.
+
+    One that failed beside another which had already opened the breaker is a case of the same
+    outage, and not the reason for it: it is not charged either.
+    """
+    failure, breakers = record_of(error), holding.tools.jobs.breakers
+    after = breakers.read(breaker.name)
+    is_straggler = after.generation != breaker.generation
+    if isinstance(error, TransientError):
+        after = breakers.trip(breaker.name, seen=breaker.generation, error=failure)
+    if holding.lease.probe:
+        delay = pause_at(after.level) if after.is_open else timedelta(0)
+        holding.defer(request.jobs, failure, delay=delay)
+    elif request.travels_alone and not is_straggler:
+        holding.fail(request.jobs, failure)
+    else:
+        holding.defer(request.jobs, failure, strike=not request.travels_alone)
+    return Verdict(ending=Ending.REFUSED, back_at=after.until)

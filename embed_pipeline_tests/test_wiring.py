@@ -1,0 +1,96 @@
+"""What is set reaches the provider and the plan."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from embed_pipeline.ports.embedding_provider import Limits
+from embed_pipeline.providers import PROVIDERS
+from embed_pipeline.settings import ProviderName, load_settings
+from embed_pipeline.wiring import open_embedding_provider, plan_of
+from embed_pipeline_tests.openai_server import OpenAIServer
+
+KEY = "key-for-tests-only"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    with OpenAIServer(api_key=KEY) as opened:
+        yield opened
+
+
+@pytest.fixture
+def azure(server: OpenAIServer) -> Mapping[str, str]:
+    return {
+        "EMBED_ENV": "test",
+        "EMBEDDING_PROVIDER": "azure",
+        "AZURE_OPENAI_API_KEY": KEY,
+        "AZURE_OPENAI_ENDPOINT": server.azure_endpoint,
+    }
+
+
+def test_every_provider_that_can_be_set_is_registered() -> None:
+    assert set(PROVIDERS) == set(ProviderName)
+
+
+def test_azures_settings_lead_to_its_deployment(
+    server: OpenAIServer, azure: Mapping[str, str]
+) -> None:
+    server.deployments = {"team-embeddings": "text-embedding-3-large"}
+    settings = load_settings(
+        {
+            **azure,
+            "AZURE_OPENAI_DEPLOYMENT": "team-embeddings",
+            "EMBEDDING_MODEL": "text-embedding-3-large",
+            "EMBEDDING_DIMENSIONS": "256",
+        }
+    )
+    provider = open_embedding_provider(settings)
+
+    vectors = provider.embed(["text"]).vectors
+
+    provider.close()
+    assert vectors.shape == (1, 256)
+    assert provider.model == "azure/text-embedding-3-large@256"
+    assert (server.requests[0].model, server.requests[0].dimensions) == ("team-embeddings", 256)
+
+
+def test_a_deployment_without_dimensions_in_its_requests(
+    server: OpenAIServer, azure: Mapping[str, str]
+) -> None:
+    provider = open_embedding_provider(
+        load_settings({**azure, "EMBEDDING_SEND_DIMENSIONS": "false"})
+    )
+
+    provider.embed(["text"])
+
+    provider.close()
+    assert server.requests[0].dimensions is None
+
+
+@pytest.mark.parametrize("name", ["azure", "local", "mock"])
+def test_limits_of_a_request_reach_the_provider(azure: Mapping[str, str], name: str) -> None:
+    settings = load_settings(
+        {
+            **azure,
+            "EMBEDDING_PROVIDER": name,
+            "EMBEDDING_MAX_INPUTS": "32",
+            "EMBEDDING_MAX_REQUEST_TOKENS": "8000",
+            "EMBEDDING_MAX_INPUT_TOKENS": "512",
+        }
+    )
+
+    provider = open_embedding_provider(settings)
+
+    assert provider.limits == Limits(inputs=32, tokens=8000, tokens_per_input=512)
+    assert [one.truncated for one in provider.fit(["short", "long " * 600])] == [False, True]
+
+
+def test_how_many_requests_are_under_way_reaches_the_plan(azure: Mapping[str, str]) -> None:
+    assert plan_of(load_settings({**azure, "EMBEDDING_CONCURRENCY": "9"})).concurrency == 9

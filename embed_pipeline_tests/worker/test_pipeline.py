@@ -1,0 +1,396 @@
+"""Leasing ahead, requests in flight and writes beside each other: overlapped, and bounded."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from embed_pipeline.errors import (
+    CredentialsRefused,
+    InputRefused,
+    ProviderUnavailable,
+    RateLimited,
+    StoreFull,
+)
+from embed_pipeline.model.entity import Entity
+from embed_pipeline.model.job import EntityUid, JobId, JobStatus
+from embed_pipeline.model.lease import Lease
+from embed_pipeline.model.window import Spent
+from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.lease import lease_batch
+from embed_pipeline.worker.pace import Pace
+from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.tools import Plan
+from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND
+from embed_pipeline_tests.worker.conftest import Build
+from embed_pipeline_tests.worker.scene import World, entity, uid
+from embed_pipeline_tests.worker.test_drain import Interrupt
+
+PATIENCE = 10.0
+WIDE = Plan(concurrency=3, writers=2, ahead=1, write_size=2)
+
+
+class Together:
+    """Requests that answer only when `count` of them are under way at once."""
+
+    def __init__(self, count: int) -> None:
+        self._barrier = threading.Barrier(count, timeout=PATIENCE)
+
+    def __call__(self, _: Sequence[str]) -> None:
+        self._barrier.wait()
+
+
+class Crowd:
+    """How many requests were under way at once, at most."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.now = self.most = 0
+
+    def __call__(self, _: Sequence[str]) -> None:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        threading.Event().wait(0.002)
+        with self._lock:
+            self.now -= 1
+
+
+def test_several_requests_are_under_way_at_once(build: Build) -> None:
+    world = build(max_inputs=2, plan=WIDE)
+    world.fill(12)
+    world.provider.always = Together(3)
+
+    tally = world.run()
+
+    assert (tally.embedded, tally.requests) == (12, 6)
+    assert all(world.is_embedded(uid(number)) for number in range(12))
+
+
+@pytest.mark.parametrize("limit", [None, 2], ids=["of one batch", "of many batches"])
+def test_never_more_requests_are_under_way_than_configured(build: Build, limit: int | None) -> None:
+    world = build(max_inputs=1, plan=WIDE)
+    world.fill(40)
+    crowd = Crowd()
+    world.provider.always = crowd
+
+    tally = world.run(limit=limit)
+
+    assert tally.embedded == 40
+    assert crowd.most <= 3
+
+
+def test_next_batch_is_leased_while_a_request_is_under_way(build: Build) -> None:
+    world = build(plan=replace(WIDE, concurrency=2))
+    world.fill(4)
+    world.provider.always = Together(2)
+
+    tally = world.run(limit=2)
+
+    assert [len(request) for request in world.provider.requests] == [2, 2]
+    assert tally.embedded == 4
+
+
+def test_vectors_are_written_while_the_next_request_is_under_way(build: Build) -> None:
+    world = build(max_inputs=2, plan=replace(WIDE, concurrency=1))
+    world.fill(4)
+    written = threading.Event()
+    world.graph.on_write = written.set
+    world.provider.script.extend([None, lambda _: _must(written.wait(PATIENCE))])
+
+    assert world.run().embedded == 4
+
+
+def test_writers_that_fall_behind_hold_up_further_requests(build: Build) -> None:
+    plan = replace(WIDE, concurrency=1, writers=1, write_size=1)
+    world = build(max_inputs=2, plan=plan)
+    world.fill(40)
+    sent_while_stuck: list[int] = []
+
+    def stuck() -> None:
+        world.graph.on_write = None
+        threading.Event().wait(0.3)
+        sent_while_stuck.append(len(world.provider.requests))
+
+    world.graph.on_write = stuck
+
+    tally = world.run()
+
+    assert tally.embedded == 40
+    # The pages of two requests may wait, the page under way aside: then nothing more is paid for.
+    assert sent_while_stuck[0] <= 3
+
+
+def test_run_holds_no_more_batches_than_its_plan_allows(build: Build) -> None:
+    world = build(plan=replace(WIDE, concurrency=2, writers=1))
+    world.fill(60)
+    held: list[int] = []
+
+    def stuck() -> None:
+        world.graph.on_write = None
+        threading.Event().wait(0.5)
+        held.append(world.count(JobStatus.PROCESSING))
+
+    world.graph.on_write = stuck
+
+    tally = world.run(limit=2)
+
+    assert tally.embedded == 60
+    assert 0 < held[0] <= 2 * world.tools.plan.most_batches
+
+
+# -- one of several fails ----------------------------------------------------------------------
+
+
+def test_answers_under_way_are_kept_when_another_request_meets_429(build: Build) -> None:
+    world = build(max_inputs=2, requests=100, plan=WIDE)
+    world.fill(12)
+    meet = Together(3)
+
+    def answer(texts: Sequence[str]) -> None:
+        if len(world.provider.requests) <= 3:
+            meet(texts)
+        if "entity 0\nnote 0" in texts:
+            raise RateLimited("slow down", retry_after=30 * SECOND)
+
+    world.provider.always = answer
+
+    tally = world.run()
+
+    assert tally.ending is Ending.BUDGET_SPENT
+    assert tally.embedded >= 4, "the two beside it, and what was sent before it was known"
+    assert tally.embedded + tally.released == 12
+    assert {(job.attempts, job.strikes) for job in world.all_jobs} == {(0, 0)}
+    assert tally.back_at == world.clock.now() + 30 * SECOND
+
+
+def test_requests_that_fail_together_open_the_breaker_once_and_charge_nobody(build: Build) -> None:
+    world = build(max_inputs=2, plan=WIDE)
+    world.fill(12)
+    meet = Together(3)
+
+    def broken(texts: Sequence[str]) -> None:
+        meet(texts)
+        raise ProviderUnavailable("503")
+
+    world.provider.always = broken
+
+    tally = world.run()
+
+    assert (tally.requests, tally.deferred, tally.released) == (3, 6, 6)
+    assert world.jobs.breakers.read("mock").level == 1
+    assert world.jobs.health.report().consecutive_failures == 1
+    assert {(job.status, job.attempts) for job in world.all_jobs} == {(JobStatus.PENDING, 0)}
+
+
+def test_critical_error_beside_good_answers_keeps_them_and_halts(build: Build) -> None:
+    world = build(max_inputs=2, plan=WIDE)
+    world.fill(12)
+    meet = Together(3)
+
+    def answer(texts: Sequence[str]) -> None:
+        if len(world.provider.requests) <= 3:
+            meet(texts)
+        if "entity 2\nnote 2" in texts:
+            raise CredentialsRefused("key revoked")
+
+    world.provider.always = answer
+
+    tally = world.run()
+
+    assert (tally.ending, tally.critical) == (Ending.HALTED, "key revoked")
+    assert tally.embedded >= 4, "the two beside it, and what was sent before it was known"
+    assert (tally.deferred, tally.embedded + tally.released) == (2, 10)
+    assert not world.jobs.switch.read().is_running
+
+
+def test_full_disk_of_the_graph_defers_every_vector_that_waits(build: Build) -> None:
+    world = build(max_inputs=2, plan=replace(WIDE, writers=1, write_size=1))
+    world.fill(6)
+    world.provider.always = Together(3)
+    world.graph.trouble_with_writes.extend([StoreFull("disk full")] * 6)
+
+    tally = world.run()
+
+    assert (tally.ending, tally.embedded) == (Ending.HALTED, 0)
+    assert {(job.status, job.attempts) for job in world.all_jobs} == {(JobStatus.PENDING, 0)}
+
+
+def test_poison_text_is_found_while_other_requests_go_on(build: Build) -> None:
+    world = build(max_inputs=16, plan=WIDE)
+    world.fill(63)
+    world.create(entity("bad", "poison"))
+
+    def refuse(texts: Sequence[str]) -> None:
+        if any("poison" in text for text in texts):
+            raise InputRefused("no")
+
+    world.provider.always = refuse
+
+    tally = world.run()
+
+    assert (tally.embedded, tally.failed) == (63, 1)
+    assert len(world.provider.requests) <= 4 + 2 * 4
+
+
+# -- suspects travel alone ---------------------------------------------------------------------
+
+
+def test_suspects_are_embedded_while_the_run_holds_nothing_else(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = build(plan=WIDE)
+    world.fill(12)
+    with world.jobs.queue.transaction() as transaction:
+        transaction.run("UPDATE embed_job SET strikes = 2 WHERE entity_uid = 'e006'")
+    held: dict[str, set[EntityUid]] = {}
+    suspected = threading.Event()
+    lease = world.jobs.lease
+
+    def watched(**wanted: Any) -> Lease:
+        leased = lease(**wanted)
+        if any(job.strikes for job in leased.jobs):
+            suspected.set()
+        return leased
+
+    def look(texts: Sequence[str]) -> None:
+        if "entity 4\nnote 4" in texts:
+            assert suspected.wait(PATIENCE), "leased ahead, while these are held"
+        now = {job.entity_uid for job in world.all_jobs if job.status is JobStatus.PROCESSING}
+        held.update(dict.fromkeys(texts, now))
+
+    monkeypatch.setattr(world.jobs, "lease", watched)
+    world.provider.always = look
+
+    tally = world.run(limit=2)
+
+    assert tally.embedded == 12
+    assert held["entity 6\nnote 6"] == {uid(6)}
+
+
+# -- the budget --------------------------------------------------------------------------------
+
+
+def test_grant_that_grew_old_before_it_was_sent_is_given_back_and_taken_anew(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = build(requests=5)
+    world.fill(1)
+    taken: list[Spent] = []
+    take = world.limiter.take
+
+    def slow_take(cost: Spent) -> object:
+        grant = take(cost)
+        taken.append(cost)
+        if len(taken) == 1:
+            world.clock.advance(2 * SECOND)
+        return grant
+
+    monkeypatch.setattr(world.limiter, "take", slow_take)
+
+    tally = world.run()
+
+    assert (tally.embedded, tally.requests, len(taken)) == (1, 1, 2)
+    assert world.limiter.allowance().requests == 4, "the old grant is not lost"
+
+
+def test_parallel_requests_never_overdraw_the_budget(build: Build) -> None:
+    world = build(max_inputs=1, requests=4, plan=WIDE)
+    world.fill(10)
+
+    tally = world.run()
+
+    assert (tally.requests, tally.embedded, tally.ending) == (4, 4, Ending.BUDGET_SPENT)
+    assert world.count(JobStatus.PROCESSING) == 0
+
+
+# -- told to stop ------------------------------------------------------------------------------
+
+
+def test_all_answers_that_arrive_after_an_interrupt_are_kept_and_leases_given_back(
+    build: Build,
+) -> None:
+    world = build(plan=replace(WIDE, concurrency=2))
+    world.fill(12)
+    interrupt = Interrupt(world)
+    both = threading.Barrier(2, timeout=PATIENCE)
+
+    def answer(texts: Sequence[str]) -> None:
+        if both.wait() == 0:
+            interrupt(texts)
+        assert interrupt.noticed.wait(PATIENCE)
+
+    world.provider.always = answer
+
+    with pytest.raises(KeyboardInterrupt):
+        drain(world.tools, owner="worker-a", limit=2, pace=interrupt.pace)
+
+    assert world.count(JobStatus.COMPLETED) == 4
+    assert world.count(JobStatus.PENDING) == 8
+    assert len(world.provider.requests) == 2, "no new request after the interrupt"
+
+
+def test_time_that_is_up_lets_what_is_under_way_finish(build: Build) -> None:
+    world = build(max_inputs=1, plan=replace(WIDE, drain_for=MINUTE))
+    world.fill(9)
+    meet = Together(3)
+
+    def slow(texts: Sequence[str]) -> None:
+        meet(texts)
+        world.clock.advance(MINUTE)
+
+    world.provider.always = slow
+
+    tally = world.run()
+
+    assert (tally.embedded, tally.released, tally.ending) == (3, 6, Ending.TIME_UP)
+
+
+def test_lease_that_comes_in_after_the_end_is_given_back(build: Build, world: World) -> None:
+    world.fill(4)
+    lease = lease_batch(world.tools, owner="worker-a", limit=2)
+    pace = Pace(world.clock, limit=None)
+    pace.stop()
+
+    tally = drain(world.tools, owner="worker-a", first=lease, pace=pace)
+
+    assert (tally.released, tally.ending) == (2, Ending.STOPPED)
+    assert world.count(JobStatus.PENDING) == 4
+
+
+def test_lease_that_comes_after_the_grace_is_given_back_and_extended_no_longer(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = build(plan=replace(WIDE, grace=10 * MILLISECOND))
+    world.fill(4)
+    interrupt, over = Interrupt(world), threading.Event()
+    read, released = world.graph.read_entities, threading.Event()
+    release = world.jobs.release
+
+    def slow_read(uids: Sequence[EntityUid]) -> Mapping[EntityUid, Entity]:
+        interrupt(())
+        over.wait(PATIENCE)
+        return read(uids)
+
+    def watched(lease: Lease, job_ids: Sequence[JobId]) -> int:
+        count = release(lease, job_ids)
+        released.set()
+        return count
+
+    monkeypatch.setattr(world.graph, "read_entities", slow_read)
+    monkeypatch.setattr(world.jobs, "release", watched)
+
+    with pytest.raises(KeyboardInterrupt):
+        drain(world.tools, owner="worker-a", pace=interrupt.pace)
+    over.set()
+
+    assert released.wait(PATIENCE)
+    assert world.count(JobStatus.PENDING) == 4
+
+
+def _must(came: bool) -> None:
+    assert came
