@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 EMBED_HOME ?= .embed_pipeline
 DAGSTER_HOME := $(abspath $(EMBED_HOME))/dagster
 INSTALLED := $(VENV)/.installed
+BENCHMARKS := .venv-benchmarks
 PORT ?= 3000
 
 COMPILE = $(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
@@ -13,10 +14,10 @@ COMPILE = $(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-
 export EMBED_HOME DAGSTER_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev neo4j test lint format stress lock clean
+.PHONY: help install run dev neo4j test test-ui lint format stress soak benchmarks lock clean
 
 help:  ## Show this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(INSTALLED): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -31,6 +32,8 @@ $(INSTALLED): requirements.txt pyproject.toml
 $(DAGSTER_HOME)/dagster.yaml: dagster.yaml
 	@mkdir -p $(DAGSTER_HOME)
 	@cp dagster.yaml $@
+
+install: $(INSTALLED)  ## Install the pinned packages into .venv; the others do it by themselves.
 
 run: $(INSTALLED) $(DAGSTER_HOME)/dagster.yaml  ## Load the sample graph, embed it through Dagster, search it.
 	@since=$$(date -u +%Y-%m-%dT%H:%M:%SZ); log=$(DAGSTER_HOME)/last_run.log; set -e; \
@@ -51,6 +54,12 @@ neo4j: $(INSTALLED)  ## Start the two Neo4j servers of the tests and print how t
 test: lint  ## Check style and types, run all tests.
 	@$(BIN)/pytest -n auto --dist loadfile
 
+test-ui: $(INSTALLED)  ## Run the tests of the UI in Chromium, which is installed where it is missing.
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	  { test "$$(id -u)" = 0 || { echo "The tests of the UI need Chromium: sudo apt-get install chromium"; exit 1; }; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; }
+	@$(BIN)/pytest -m ui embed_pipeline_tests/ui
+
 lint: $(INSTALLED)  ## Check style and types.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -63,6 +72,20 @@ format: $(INSTALLED)  ## Format the code.
 stress: $(INSTALLED)  ## Long hammers: a million jobs, thousands of state-machine runs.
 	@$(BIN)/pytest -m stress -v --durations=0
 
+soak: $(INSTALLED)  ## A day of sensor ticks in accelerated time: storage and memory stay flat.
+	@$(BIN)/python -m embed_pipeline_tests.defs.soak --ticks 17280
+
+benchmarks: $(BENCHMARKS)/.installed  ## Set up .venv-benchmarks and say what can be measured.
+	@echo "Run them with $(BENCHMARKS)/bin/python -m benchmarks.NAME, where NAME is one of:"
+	@for path in benchmarks/[a-z]*; do name=$$(basename $$path .py); echo "  $$name"; done
+	@echo "Each explains itself with --help; docs/benchmarks.md shows what came out."
+
+$(BENCHMARKS)/.installed: requirements-benchmarks.txt pyproject.toml
+	@test -x $(BENCHMARKS)/bin/python || $(PYTHON) -m venv $(BENCHMARKS)
+	@$(BENCHMARKS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-benchmarks.txt
+	@$(BENCHMARKS)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $@
+
 lock: $(INSTALLED)  ## Resolve the pinned requirements anew from pyproject.toml.
 	@$(BIN)/python -m pip install --quiet uv
 	@{ echo '# Every package, pinned with hashes, for Python 3.11 and newer. Made by `make lock`; do not edit.'; \
@@ -73,5 +96,5 @@ lock: $(INSTALLED)  ## Resolve the pinned requirements anew from pyproject.toml.
 	@mv requirements-benchmarks.txt.new requirements-benchmarks.txt
 
 clean:  ## Remove the environment, caches and local data.
-	rm -rf $(VENV) $(EMBED_HOME) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCHMARKS) $(EMBED_HOME) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
