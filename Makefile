@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 BENCHMARKS := .venv-benchmarks
 PORT ?= 3000
 
-COMPILE = $(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-header --no-annotate --no-strip-extras --quiet
 
 export EMBED_HOME DAGSTER_HOME
@@ -23,7 +23,7 @@ $(INSTALLED): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "embed_pipeline needs Python 3.11 or newer; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing the pinned packages into $(VENV) …"
+	@echo "Installing the pinned packages into $(VENV) (some minutes the first time) …"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	@touch $@
@@ -55,7 +55,7 @@ test: lint  ## Check style and types, run all tests.
 	@$(BIN)/pytest -n auto --dist loadfile
 
 test-ui: $(INSTALLED)  ## Run the tests of the UI in Chromium, which is installed where it is missing.
-	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 	  { test "$$(id -u)" = 0 || { echo "The tests of the UI need Chromium: sudo apt-get install chromium"; exit 1; }; \
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; }
 	@$(BIN)/pytest -m ui embed_pipeline_tests/ui
@@ -89,11 +89,14 @@ $(BENCHMARKS)/.installed: requirements-benchmarks.txt pyproject.toml
 lock: $(INSTALLED)  ## Resolve the pinned requirements anew from pyproject.toml.
 	@$(BIN)/python -m pip install --quiet uv
 	@{ echo '# Every package, pinned with hashes, for Python 3.11 and newer. Made by `make lock`; do not edit.'; \
-	  $(COMPILE); } > requirements.txt.new
+	  $(COMPILE) --extra dev; } > requirements.txt.new
 	@mv requirements.txt.new requirements.txt
 	@{ echo '# The same, with what the benchmarks compare with. Made by `make lock`; do not edit.'; \
-	  $(COMPILE) --extra benchmarks --constraint requirements.txt; } > requirements-benchmarks.txt.new
+	  $(COMPILE) --extra dev --extra benchmarks --constraint requirements.txt; } > requirements-benchmarks.txt.new
 	@mv requirements-benchmarks.txt.new requirements-benchmarks.txt
+	@{ echo '# What the image holds, pinned with hashes: no tests, no tools. Made by `make lock`; do not edit.'; \
+	  $(COMPILE) --extra deploy --constraint requirements.txt; } > deploy/requirements.txt.new
+	@mv deploy/requirements.txt.new deploy/requirements.txt
 
 clean:  ## Remove the environment, caches and local data.
 	rm -rf $(VENV) $(BENCHMARKS) $(EMBED_HOME) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +15,8 @@ from embed_pipeline.errors import ConfigurationError, RequestError
 from embed_pipeline.settings import load_settings
 from embed_pipeline_tests.interfaces.command_line import environment, run_program
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+ROOT = Path(__file__).parents[1]
+EXAMPLES, PAGE = ROOT / "examples", ROOT / "docs" / "python.md"
 
 
 @pytest.fixture
@@ -100,21 +101,24 @@ def test_it_opens_by_settings_too_and_may_be_closed_twice(variables: dict[str, s
     pipeline.close()
 
 
-def test_the_example_creates_and_then_finds(variables: dict[str, str], tmp_path: Path) -> None:
-    def run_example() -> str:
-        return subprocess.run(
-            [sys.executable, EXAMPLES / "create_entities.py"],
-            env={**os.environ, **environment(tmp_path / "home", **variables)},
-            cwd=tmp_path,
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        ).stdout
+def run_python(*words: str | Path, env: dict[str, str], cwd: Path) -> str:
+    return subprocess.run(
+        [sys.executable, *words],
+        env=env,
+        cwd=cwd,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout
 
-    first = run_example()
+
+def test_the_example_creates_and_then_finds(variables: dict[str, str], tmp_path: Path) -> None:
+    env = environment(tmp_path / "home", **variables)
+
+    first = run_python(EXAMPLES / "create_entities.py", env=env, cwd=tmp_path)
     embed(variables, tmp_path)
-    second = run_example()
+    second = run_python(EXAMPLES / "create_entities.py", env=env, cwd=tmp_path)
 
     assert "2 created, 2 queued" in first
     assert "the same again: 2 unchanged, 0 queued" in first
@@ -122,3 +126,17 @@ def test_the_example_creates_and_then_finds(variables: dict[str, str], tmp_path:
     assert "'Order 1002'" in first
     assert "2 of 2 orders can be found" in second
     assert "the nearest is Order" in second
+
+
+def test_the_code_of_the_page_runs(variables: dict[str, str], tmp_path: Path) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+
+    answer = run_python("-c", code, env=environment(tmp_path / "home", **variables), cwd=tmp_path)
+
+    assert answer == "1 1 True\n"
+
+
+def test_the_page_names_every_call() -> None:
+    calls = {name for name in vars(Pipeline) if not name.startswith("_")}
+
+    assert {name for name in calls if f"`{name}(" not in PAGE.read_text()} == set()

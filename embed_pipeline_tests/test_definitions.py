@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from pathlib import Path
 
@@ -163,6 +164,16 @@ def test_every_field_of_the_launchpad_is_described_and_has_a_default(
     assert fields
     assert [field for field, declared in fields if not declared.description] == []
     assert [field for field, declared in fields if declared.is_required] == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda path: path.stem
+)
+def test_every_example_of_a_run_config_fits_the_job_it_names(tmp_path: Path, path: Path) -> None:
+    (name,) = re.findall(r"-j (\w+) -c config/" + path.name, path.read_text())
+    job = repository(definitions(tmp_path)).get_job(name)
+
+    assert dg.validate_run_config(job, yaml.safe_load(path.read_text()))
 
 
 def test_every_lane_is_bounded_or_left_to_people_on_purpose() -> None:

@@ -38,6 +38,8 @@ class Worked:
 
 class Contestant(Protocol):
     name: str
+    takes_many: bool = True
+    """Whether one call takes a whole batch."""
 
     def enqueue(self, count: int) -> None:
         """New jobs, all due, in calls of `PAGE`."""

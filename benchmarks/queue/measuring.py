@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from benchmarks.queue.contestant import Contestant, Worked
 WARM_UP = 3_000
 MOST_ABANDONED = 10_000
 MOST_ONE_BY_ONE = 500
-"""procrastinate takes its jobs one by one: more of them only take longer."""
+"""Of a queue that takes its jobs one by one: more of them only take longer."""
 
 
 @dataclass(slots=True)
@@ -45,10 +46,12 @@ class Course:
         """Plans, caches and the just-in-time compiler; not measured."""
         for one in self._contestants:
             self._say(f"warming up {one.name}")
-            self._fill(one, WARM_UP)
+            count = self._bearable(one, WARM_UP)
             for batch in (1, *self._batches):
-                self._work(one, jobs=WARM_UP, batch=batch, seconds=self._seconds / 2)
-                self._fill(one, WARM_UP)
+                self._fill(one, max(count, batch))
+                self._work(one, jobs=count, batch=batch, seconds=self._seconds / 2)
+            if left := self._ready[one.name]:
+                self._work(one, jobs=left, batch=left, seconds=math.inf)
             self._crash(one, 100)
             one.cleanup()
 
@@ -119,11 +122,14 @@ class Course:
 
     def _crash(self, one: Contestant, count: int) -> float:
         """Jobs per second of recovery."""
-        if one.name == "procrastinate":
-            count = min(count, MOST_ONE_BY_ONE)
+        count = self._bearable(one, count)
         one.abandon(count)
         began = time.perf_counter()
         one.recover(count)
         seconds = time.perf_counter() - began
         one.settle(count)
         return count / seconds
+
+    @staticmethod
+    def _bearable(one: Contestant, count: int) -> int:
+        return count if one.takes_many else min(count, MOST_ONE_BY_ONE)

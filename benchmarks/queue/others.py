@@ -110,6 +110,7 @@ class PgQueuer(Contestant):
 
 class Procrastinate(Contestant):
     name = "procrastinate"
+    takes_many = False
 
     def __init__(self, url: str) -> None:
         self._runner = asyncio.Runner()

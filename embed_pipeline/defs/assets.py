@@ -5,7 +5,7 @@ events, so a line of every run would leave a graph of minutes.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import dagster as dg
@@ -105,7 +105,7 @@ def last_totals(instance: dg.DagsterInstance) -> tuple[Mapping[str, int], dateti
         for name, shown in TOTALS.items()
         if (value := observation.metadata.get(shown)) is not None
     }
-    return totals, datetime.fromtimestamp(records[0].timestamp).astimezone()
+    return totals, datetime.fromtimestamp(records[0].timestamp, UTC)
 
 
 NOTHING_YET = Progress(completed=0, tokens=0, elapsed=timedelta(0))

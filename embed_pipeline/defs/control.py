@@ -1,11 +1,14 @@
 """Ops for a person's hand in the launchpad: force, retry, pause, resume."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import dagster as dg
 from pydantic import Field
 
 from embed_pipeline.defs.metadata import ids_metadata, switch_metadata
 from embed_pipeline.defs.ops import IN_MEMORY
-from embed_pipeline.errors import EmbedPipelineError, ErrorCategory, RequestError
+from embed_pipeline.errors import ErrorCategory, RequestError
 from embed_pipeline.model.job import EntityUid
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.worker import control, force
@@ -52,15 +55,13 @@ class ResumeConfig(dg.Config):
 def force_embedding(
     context: dg.OpExecutionContext, config: ForceConfig, tools: dg.ResourceParam[Tools]
 ) -> int:
-    try:
+    with _refusal_told():
         report = force.force_embedding(
             tools,
             entity_name=config.entity_name,
             key=None if config.key is None else EntityUid(config.key),
             limit=config.limit,
         )
-    except RequestError as error:
-        raise _told(error) from error
     context.log.info(report.message)
     context.add_output_metadata(
         {"result": report.message, "found": report.discovered, "queued": report.queued}
@@ -75,10 +76,8 @@ def force_embedding(
 def retry_failed(
     context: dg.OpExecutionContext, config: RetryConfig, job_store: dg.ResourceParam[JobStore]
 ) -> int:
-    try:
+    with _refusal_told():
         retried = control.retry_failed(job_store, category=config.category, limit=config.limit)
-    except RequestError as error:
-        raise _told(error) from error
     context.add_output_metadata({"pending again": len(retried)} | ids_metadata(retried))
     return len(retried)
 
@@ -90,10 +89,8 @@ def retry_failed(
 def pause_queue(
     context: dg.OpExecutionContext, config: PauseConfig, job_store: dg.ResourceParam[JobStore]
 ) -> str:
-    try:
+    with _refusal_told():
         switch = control.pause(job_store, reason=config.reason)
-    except RequestError as error:
-        raise _told(error) from error
     context.add_output_metadata(switch_metadata(switch))
     return switch.state.value
 
@@ -102,14 +99,16 @@ def pause_queue(
 def resume_queue(
     context: dg.OpExecutionContext, config: ResumeConfig, job_store: dg.ResourceParam[JobStore]
 ) -> str:
-    try:
+    with _refusal_told():
         before, switch = control.resume(job_store, reason=config.reason)
-    except RequestError as error:
-        raise _told(error) from error
     context.add_output_metadata(switch_metadata(switch, before=before))
     return switch.state.value
 
 
-def _told(error: EmbedPipelineError) -> dg.Failure:
+@contextmanager
+def _refusal_told() -> Iterator[None]:
     """The sentence alone: a stack tells nobody what to type instead."""
-    return dg.Failure(str(error), allow_retries=False)
+    try:
+        yield
+    except RequestError as error:
+        raise dg.Failure(str(error), allow_retries=False) from error

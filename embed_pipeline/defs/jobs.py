@@ -42,7 +42,7 @@ def embed_job() -> None:
 @_job(
     "Return the jobs of vanished workers to pending.",
     lane="recovery",
-    max_runtime=300,
+    max_runtime=120,
     config=dg.RunConfig(ops={"recover_stale": RecoverConfig(strict=True)}),
 )
 def recover_stale_job() -> None:
@@ -62,7 +62,7 @@ def discover_job() -> None:
 @_job(
     "Count exactly what is embedded and queued, write it on the assets, judge the checks.",
     lane="observation",
-    max_runtime=900,
+    max_runtime=300,
 )
 def observe_job() -> None:
     observe()
@@ -80,7 +80,7 @@ def daily_report_job() -> None:
 @_job(
     "Delete this pipeline's old runs, and their files, from Dagster's own storage.",
     lane="maintenance",
-    max_runtime=3_600,
+    max_runtime=1_800,
 )
 def prune_history_job() -> None:
     prune_history()

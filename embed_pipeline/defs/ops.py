@@ -95,6 +95,8 @@ def lease_batch(
     leased = lease.lease_batch(tools, owner=context.run_id, limit=config.batch_size)
     if leased.jobs:
         yield dg.Output(leased, metadata=lease_metadata(leased))
+    elif leased.refusal is not None:
+        context.log.warning(lease_metadata(leased)["state"])
     else:
         context.log.info(lease_metadata(leased)["state"])
 

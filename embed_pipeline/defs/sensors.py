@@ -9,7 +9,7 @@ import dagster as dg
 from embed_pipeline.defs.ended_runs import ended_run_sensors
 from embed_pipeline.defs.jobs import embed_job, recover_stale_job
 from embed_pipeline.defs.looks import EVERY_FIVE_SECONDS, one_sentence
-from embed_pipeline.defs.runs import NOT_BEGUN, is_at_work, max_runtime, unfinished_runs
+from embed_pipeline.defs.runs import NOT_BEGUN, max_runtime, unfinished_runs
 from embed_pipeline.defs.tags import TRIGGER
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
@@ -20,7 +20,11 @@ from embed_pipeline.worker.look import look
 MOST_EMBED_RUNS = 2
 
 ARRIVAL = timedelta(minutes=1)
-"""How long a run may take from its creation to its first lease; seconds, on a machine at rest."""
+"""How long a run may take to start and do something; seconds, on a machine at rest.
+
+After a crash Dagster takes dead runs for living ones until their `max_runtime` is over. Nobody
+waits that long for them.
+"""
 
 SensorResult = Iterator[dg.RunRequest | dg.SkipReason]
 
@@ -102,7 +106,7 @@ def _recover_stale_sensor(
         if last_daemon == daemon and now < due_at:
             yield dg.SkipReason(f"the next look is at {due_at:%H:%M:%S} UTC")
             return
-        if is_at_work(context.instance, recover_stale_job, now=now):
+        if unfinished_runs(context.instance, recover_stale_job, since=now - ARRIVAL):
             yield dg.SkipReason("a recovery is on its way")
             return
         with one_sentence():

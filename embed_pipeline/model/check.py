@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
+class Condition(StrEnum):
     OK = "ok"
     NOTE = "note"
     BROKEN = "broken"
@@ -17,18 +17,18 @@ class Check:
     """`remedy` says what to do; a part that is fine needs none."""
 
     part: str
-    verdict: Verdict
+    condition: Condition
     message: str
     remedy: str | None = None
 
 
 def ok(part: str, message: str) -> Check:
-    return Check(part=part, verdict=Verdict.OK, message=message)
+    return Check(part=part, condition=Condition.OK, message=message)
 
 
 def note(part: str, message: str, remedy: str | None = None) -> Check:
-    return Check(part=part, verdict=Verdict.NOTE, message=message, remedy=remedy)
+    return Check(part=part, condition=Condition.NOTE, message=message, remedy=remedy)
 
 
 def broken(part: str, message: str, remedy: str) -> Check:
-    return Check(part=part, verdict=Verdict.BROKEN, message=message, remedy=remedy)
+    return Check(part=part, condition=Condition.BROKEN, message=message, remedy=remedy)

@@ -121,7 +121,7 @@ def dev_server(
     ):
         try:
             server = DevServer(port, process.pid)
-            within(60, lambda: until(server), lambda: log.read_text()[-3_000:])
+            within(120, lambda: until(server), lambda: log.read_text()[-3_000:])
             yield server
             process.send_signal(signal.SIGTERM)
             process.wait(30)

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from embed_pipeline.errors import CredentialsRefused, InputRefused, StoreBusy
-from embed_pipeline.ports.embedding_provider import Embedded
+from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
 from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
 from embed_pipeline_tests.defs.conftest import Build
@@ -234,7 +234,7 @@ def test_terminated_run_gives_the_rest_back(
 
     pipeline.create("a", "b", "c")
     monkeypatch.setattr(MockProvider, "embed", interrupted)
-    monkeypatch.setattr(MockProvider, "max_inputs", 1)
+    monkeypatch.setattr(MockProvider, "limits", Limits(inputs=1))
 
     with pytest.raises((dg.DagsterExecutionInterruptedError, KeyboardInterrupt)):
         pipeline.run("embed_job")
@@ -252,7 +252,7 @@ def test_interrupt_between_requests_gives_everything_back(
         raise kind
 
     pipeline.create("a", "b", "c")
-    monkeypatch.setattr("embed_pipeline.worker.embed.pack", interrupted)
+    monkeypatch.setattr("embed_pipeline.worker.pipeline.settle_without_request", interrupted)
 
     with pytest.raises(kind):
         pipeline.run("embed_job")

@@ -149,3 +149,13 @@ def test_no_second_recovery_is_launched_while_one_is_on_its_way(
     add_run(instance, dg.DagsterRunStatus.QUEUED, job="recover_stale_job")
 
     assert ticks.next() == "a recovery is on its way"
+
+
+def test_recovery_that_died_without_dagster_knowing_does_not_stop_the_next(
+    pipeline: Pipeline, instance: dg.DagsterInstance, ticks: Ticks, clock: SensorClock
+) -> None:
+    pipeline.abandon("a")
+    add_run(instance, dg.DagsterRunStatus.STARTED, job="recover_stale_job")
+    clock.advance(timedelta(minutes=2))
+
+    assert ticks.next() == 1

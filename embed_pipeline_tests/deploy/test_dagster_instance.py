@@ -10,6 +10,7 @@ import dagster as dg
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from embed_pipeline.defs.tags import LANES
 from embed_pipeline_tests.defs.commands import DAGSTER, Homes, dagster
 from embed_pipeline_tests.defs.dev_server import free_port, within
 from embed_pipeline_tests.deploy.files import ROOT, read_yaml
@@ -39,10 +40,10 @@ def test_dagster_accepts_everything_but_the_storage_here(tmp_path: Path) -> None
     with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
         limits = instance.get_concurrency_config().run_queue_config
         assert limits is not None
-        assert limits.max_concurrent_runs == 6
-        assert {limit["value"]: limit["limit"] for limit in limits.tag_concurrency_limits}[
-            "embed"
-        ] == 2
+        assert limits.max_concurrent_runs == config["concurrency"]["runs"]["max_concurrent_runs"]
+        assert {limit["value"] for limit in limits.tag_concurrency_limits} == set(LANES) - {
+            "control"
+        }
         assert instance.run_monitoring_enabled
         assert not instance.telemetry_enabled
         assert not instance.nux_enabled
@@ -85,7 +86,7 @@ def test_code_server_of_compose_serves_the_workspace(tmp_path: Path) -> None:
             within(60, lambda: dagster(*health, homes=homes).returncode == 0)
             valid = dagster("definitions", "validate", "-w", str(workspace), homes=homes)
         finally:
-            server.terminate()
+            server.kill()  # started from a background, Dagster ignores a politer signal
 
     assert valid.returncode == 0, valid.stdout
     assert "embed_pipeline" in valid.stdout

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
-from embed_pipeline_tests.docs.pages import ROOT, examples
+from embed_pipeline_tests.docs.pages import PAGES, ROOT, examples
 from embed_pipeline_tests.interfaces.command_line import environment, run_program
 
 README = ROOT / "README.md"
@@ -16,6 +17,18 @@ def commands() -> list[list[str]]:
     """The commands of the section on one's own file, as words."""
     (block,) = (block for block in examples(README, "console") if "books.csv" in block)
     return [shlex.split(line.removeprefix("$ ")) for line in block.strip().splitlines()]
+
+
+def test_every_make_target_that_is_named_exists() -> None:
+    named = {
+        target
+        for page in PAGES
+        for target in re.findall(r"(?:`|^\$ )make ([a-z0-9-]+)", page.read_text("utf-8"), re.M)
+    }
+    rules = (ROOT / "Makefile").read_text(encoding="utf-8")
+    existing = set(re.findall(r"^([a-z0-9-]+):", rules, re.M))
+
+    assert named - existing == set()
 
 
 def test_own_csv_is_searched_by_meaning_in_under_five_commands(tmp_path: Path) -> None:

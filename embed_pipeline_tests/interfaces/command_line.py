@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,3 +45,16 @@ def run_program(*words: str, env: Mapping[str, str], cwd: Path) -> Answer:
         [SCRIPT, *words], env=env, cwd=cwd, capture_output=True, text=True, timeout=60
     )
     return Answer(code=ended.returncode, out=ended.stdout, err=ended.stderr)
+
+
+def run_at_terminal(*words: str, env: Mapping[str, str], cwd: Path) -> Answer:
+    """As a person sees it: standard output is a terminal."""
+    ours, theirs = pty.openpty()
+    shown = b""
+    with subprocess.Popen([SCRIPT, *words], env=env, cwd=cwd, stdout=theirs) as program:
+        os.close(theirs)
+        with suppress(OSError):  # so a terminal says that nobody is left to write to it
+            while some := os.read(ours, 10_000):
+                shown += some
+    os.close(ours)
+    return Answer(code=program.returncode, out=shown.decode(), err="")

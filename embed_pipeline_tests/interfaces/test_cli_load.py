@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from embed_pipeline.worker.tools import Tools
-from embed_pipeline_tests.interfaces.command_line import SCRIPT, environment
+from embed_pipeline_tests.interfaces.command_line import environment, run_at_terminal
 from embed_pipeline_tests.interfaces.conftest import CommandLine
 
 GOOD = 'name,entityType,observations\nZeer pot,Invention,"[""Cools.""]"\nLoom,Invention,Weaves.\n'
@@ -226,23 +222,9 @@ def test_unknown_format_is_one_sentence(cli: CommandLine) -> None:
 
 def test_progress_is_shown_to_a_person(home: Path, tmp_path: Path, file: Path) -> None:
     file.write_text(GOOD)
-    ours, theirs = pty.openpty()
 
-    with subprocess.Popen(
-        [SCRIPT, "load", str(file)], env=environment(home), cwd=tmp_path, stdout=theirs
-    ) as program:
-        os.close(theirs)
-        shown = read_all(ours)
+    answer = run_at_terminal("load", str(file), env=environment(home), cwd=tmp_path)
 
-    assert program.returncode == 0
-    assert "Loading" in shown
-    assert "Loaded entities.csv" in shown
-
-
-def read_all(terminal: int) -> str:
-    shown = b""
-    with suppress(OSError):  # so a terminal says that nobody is left to write to it
-        while some := os.read(terminal, 10_000):
-            shown += some
-    os.close(terminal)
-    return shown.decode()
+    assert answer.code == 0
+    assert "Loading" in answer.out
+    assert "Loaded entities.csv" in answer.out

@@ -65,10 +65,10 @@ def test_doctor_names_the_command_that_mends_a_missing_schema(on_neo4j: CommandL
     after = on_neo4j("doctor", "--json")
 
     missing = [row for row in before.json if row["part"].endswith(" schema")]
-    found = {row["part"]: row["verdict"] for row in after.json}
+    found = {row["part"]: row["condition"] for row in after.json}
     assert (before.code, after.code) == (1, 0)
     assert {row["remedy"] for row in missing} == {"embed-pipeline init"}
-    assert {row["verdict"] for row in missing} == {"broken"}
+    assert {row["condition"] for row in missing} == {"broken"}
     assert found["queue schema"] == found["graph schema"] == found["clock"] == "ok"
     assert "APOC" in found
 
@@ -77,7 +77,7 @@ def test_doctor_tells_refused_credentials(on_neo4j: CommandLine) -> None:
     answer = on_neo4j("doctor", "--json", EMBED_QUEUE_PASSWORD="of somebody else")
 
     (queue,) = [row for row in answer.json if row["part"] == "queue"]
-    assert (answer.code, queue["verdict"]) == (1, "broken")
+    assert (answer.code, queue["condition"]) == (1, "broken")
     assert "EMBED_QUEUE_PASSWORD" in queue["remedy"]
     assert "of somebody else" not in answer.out
 

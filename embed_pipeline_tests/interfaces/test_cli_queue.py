@@ -187,14 +187,18 @@ def test_failed_refuses_impossible_options(cli: CommandLine, words: tuple[str, s
 
 
 def test_failed_counts_all_by_category_and_error(cli: CommandLine, past: Past) -> None:
-    past.failed("a", "b", ago=HOUR)
+    past.failed(*(f"entity {number}" for number in range(1_001)), ago=HOUR)
     past.failed("c", how=failure(message="It was refused again."))
     past.completed("d", ago=HOUR)
 
     readable, parsed = cli("failed", "--by-category"), cli("failed", "--by-category", "--json")
 
     (group,) = parsed.json
-    assert (group["category"], group["error_type"], group["jobs"]) == ("PERMANENT", "Refused", 3)
+    assert (group["category"], group["error_type"], group["jobs"]) == (
+        "PERMANENT",
+        "Refused",
+        1_002,
+    )
     assert group["example"] == "It was refused again."
     assert "It was refused again." in readable.out
     assert cli("failed", "--by-category", "--category", "CRITICAL", "--json").json == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from embed_pipeline.ports.embedding_provider import Embedded
 from embed_pipeline.providers.mock import MockProvider
 from embed_pipeline.worker.tools import Tools
 from embed_pipeline_tests.clocks import HOUR
+from embed_pipeline_tests.interfaces.command_line import environment, run_at_terminal
 from embed_pipeline_tests.interfaces.conftest import CommandLine, create
 from embed_pipeline_tests.interfaces.past import Past
 
@@ -97,3 +99,15 @@ def test_critical_error_stops_the_run_and_is_named(
     assert (answer.code, answer.json["queue"]) == (1, "halted: The key is refused.")
     assert tools.jobs.get_queue_status().pending == 2
     assert cli("health").code == 1
+
+
+def test_run_shows_a_person_how_far_it_is(home: Path, tmp_path: Path, tools: Tools) -> None:
+    create(tools, *(f"thing {number}" for number in range(30)))
+    env = environment(home, EMBED_JOB_BATCH_SIZE="10")
+
+    answer = run_at_terminal("run", env=env, cwd=tmp_path)
+
+    assert answer.code == 0
+    assert "Embedding" in answer.out
+    assert "per second" in answer.out
+    assert tools.jobs.get_queue_status().completed == 30

@@ -18,8 +18,8 @@ from embed_pipeline_tests.interfaces.conftest import CommandLine, create
 SERVERS = ("--queue-uri", "bolt://localhost:{port}", "--graph-uri", "bolt://127.0.0.1:{port}")
 
 
-def verdicts(answer: list[dict[str, str]]) -> dict[str, str]:
-    return {row["part"]: row["verdict"] for row in answer}
+def conditions(answer: list[dict[str, str]]) -> dict[str, str]:
+    return {row["part"]: row["condition"] for row in answer}
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def read_until(terminal: int, words: str) -> str:
 def test_doctor_finds_a_new_home_sound(cli: CommandLine) -> None:
     answer = cli("doctor", "--json")
 
-    found = verdicts(answer.json)
+    found = conditions(answer.json)
     assert answer.code == 0
     assert "broken" not in found.values()
     assert found["versions"] == found["settings"] == found["provider"] == "ok"
@@ -127,7 +127,7 @@ def test_doctor_finds_a_working_home_well(cli: CommandLine, tools: Tools) -> Non
 
     readable, parsed = cli("doctor"), cli("doctor", "--json")
 
-    found = verdicts(parsed.json)
+    found = conditions(parsed.json)
     assert (readable.code, parsed.code) == (0, 0)
     assert {found[part] for part in ("queue", "graph", "clock", "model", "work")} == {"ok"}
     assert "mock/mock@64 answered in" in readable.out
@@ -142,7 +142,7 @@ def test_doctor_looks_without_making_files(cli: CommandLine, home: Path) -> None
 def test_doctor_tells_bad_settings_and_goes_no_further(cli: CommandLine) -> None:
     answer = cli("doctor", "--json", EMBED_JOB_BATCH_SIZE="0", EMBED_JOB_MAX_ATTEMPTS="x")
 
-    broken = [row for row in answer.json if row["verdict"] == "broken"]
+    broken = [row for row in answer.json if row["condition"] == "broken"]
     assert answer.code == 1
     assert [row["part"] for row in broken] == ["settings", "settings"]
     assert all(row["remedy"] for row in broken)
@@ -155,7 +155,7 @@ def test_doctor_finds_a_damaged_file(cli: CommandLine, home: Path) -> None:
     answer = cli("doctor", "--json")
 
     assert answer.code == 1
-    assert verdicts(answer.json)["queue"] == "broken"
+    assert conditions(answer.json)["queue"] == "broken"
 
 
 def test_doctor_finds_another_model(cli: CommandLine, tools: Tools) -> None:
@@ -164,7 +164,7 @@ def test_doctor_finds_another_model(cli: CommandLine, tools: Tools) -> None:
 
     answer = cli("doctor", "--json", EMBEDDING_MODEL="other")
 
-    assert (answer.code, verdicts(answer.json)["model"]) == (1, "broken")
+    assert (answer.code, conditions(answer.json)["model"]) == (1, "broken")
 
 
 def test_doctor_finds_a_halted_queue(cli: CommandLine, tools: Tools) -> None:
@@ -174,7 +174,7 @@ def test_doctor_finds_a_halted_queue(cli: CommandLine, tools: Tools) -> None:
     answer = cli("doctor", "--json")
 
     (row,) = [row for row in answer.json if row["part"] == "work"]
-    assert (answer.code, row["verdict"]) == (1, "broken")
+    assert (answer.code, row["condition"]) == (1, "broken")
     assert row["remedy"] == "embed-pipeline resume"
 
 
@@ -189,8 +189,8 @@ def test_doctor_finds_a_provider_that_does_not_answer(
 
     asked, not_asked = cli("doctor", "--json", **variables), cli("doctor", "--no-request", "--json")
 
-    assert (asked.code, verdicts(asked.json)["provider"]) == (1, "broken")
-    assert "provider" not in verdicts(not_asked.json)
+    assert (asked.code, conditions(asked.json)["provider"]) == (1, "broken")
+    assert "provider" not in conditions(not_asked.json)
     assert "key-for-tests-only" not in asked.out
 
 
@@ -205,6 +205,6 @@ def test_doctor_finds_servers_that_are_away(cli: CommandLine, closed_port: int) 
         EMBED_GRAPH_PASSWORD="password two",
     )
 
-    found = verdicts(answer.json)
+    found = conditions(answer.json)
     assert (answer.code, found["queue"], found["graph"]) == (1, "broken", "broken")
     assert "password" not in answer.out

@@ -47,6 +47,15 @@ class TestCreateAndSearch:
         assert (hit["name"], hit["score"]) == ("Zeer pot", 1.0)
         assert hit["text"] == "Zeer pot\nThing\ncools food"
 
+    def test_long_text_is_cut_in_an_answer(self, agent: Conversation, tools: Tools) -> None:
+        long = {"name": "long", "observations": ["word " * 1_000]}
+        agent.call("create_entities", entities=[long])
+        drain(tools, owner="run-1")
+
+        (hit,) = agent.call("semantic_search", query="word").facts["entities"]
+
+        assert (len(hit["text"]), hit["text"][-1]) == (1_000, "…")
+
     def test_existing_entity_is_reported_and_left_as_it_is(self, agent: Conversation) -> None:
         agent.call("create_entities", entities=[{"name": "a", "observations": ["first"]}])
 
@@ -93,7 +102,7 @@ class TestCreateAndSearch:
 
         assert len(everything.facts["entities"]) == 2
         assert "capped at 1000" in everything.sentence
-        assert (nothing.sentence, nothing.facts["valid"]) == ("Found nothing.", 0)
+        assert (nothing.sentence, nothing.facts["valid"]) == ("Nothing found.", 0)
 
 
 class TestWhyNotFound:
@@ -133,10 +142,10 @@ class TestQueue:
         assert (status["entities"], status["embedded"], status["missing"]) == (3, 0, 3)
         assert (status["pending"], status["failed"], status["queue"]) == (1, 1, "running")
         assert status["idle_because"] is None
-        assert [remedy.split(": ")[1].split(",")[0] for remedy in status["remedies"]] == [
-            "a running worker embeds them by itself.",
-            "force_generate_embedding.",
-            "retry_failed_jobs",
+        assert status["remedies"] == [
+            "queued (1): a running worker embeds them by itself.",
+            "not queued: force_generate_embedding, or wait for the next discovery.",
+            "failed (1): retry_failed_jobs, once the cause is gone.",
         ]
 
     def test_status_of_a_paused_queue_says_so(self, agent: Conversation, tools: Tools) -> None:

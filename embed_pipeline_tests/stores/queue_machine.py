@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from embed_pipeline.model.job import Enqueued, JobId, JobStatus
+from embed_pipeline.model.job import Enqueued, EntityUid, JobId, JobStatus
 from embed_pipeline.model.lease import Lease
 from embed_pipeline.model.travel import SMALL_COMPANY
 from embed_pipeline.ports.job_store import JobStore
@@ -259,6 +259,17 @@ class QueueMachine(RuleBasedStateMachine):
             self.jobs[uid].status = PENDING
             self.jobs[uid].fresh(self.clock.now())
 
+    @rule(uid=st.sampled_from("abcdefgh"))
+    def cancel(self, uid: str) -> None:
+        job = self.jobs.get(uid)
+        is_pending = job is not None and job.status is PENDING
+
+        assert len(self.store.cancel(entity_uid=EntityUid(uid))) == is_pending
+
+        if is_pending:
+            del self.jobs[uid]
+            self.ids.pop(uid, None)
+
     @rule()
     def cleanup_of_everything_old(self) -> None:
         before = kinds(self.store)
@@ -301,4 +312,5 @@ class QueueMachine(RuleBasedStateMachine):
         return lease, {i for i in lease.job_ids if self._job(i).token == lease.token}
 
     def _job(self, job_id: JobId) -> ModelJob:
-        return self.jobs[self.uids[job_id]]
+        """What became of it; a cancelled one is nobody's, and a new job of its entity another."""
+        return self.jobs.get(self.uids[job_id], ModelJob())

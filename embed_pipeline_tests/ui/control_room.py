@@ -16,6 +16,9 @@ from embed_pipeline_tests.defs.commands import Homes
 from embed_pipeline_tests.defs.dev_server import DevServer, dev_server, within
 from embed_pipeline_tests.openai_server import OpenAIServer
 
+MOST_INPUTS = 50
+"""Texts per request: few, so that a run sends many requests."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlRoom:
@@ -23,9 +26,8 @@ class ControlRoom:
     openai: OpenAIServer
     tools: Tools
 
-    def create(self, *names: str, text: str = "") -> None:
-        about = {"observations": text}
-        entities = [NewEntity(name=name, entity_type="Thing", properties=about) for name in names]
+    def create(self, *names: str) -> None:
+        entities = [NewEntity(name=name, entity_type="Thing") for name in names]
         create_entities(self.tools.jobs, self.tools.graph, entities, model=self.tools.model)
 
     def succeed(self, job: str) -> None:
@@ -50,6 +52,7 @@ def opened_control_room(folder: Path) -> Iterator[ControlRoom]:
             "OPENAI_API_KEY": "sk-loopback",
             "OPENAI_BASE_URL": openai.base_url,
             "EMBEDDING_RATE_LIMIT_TOKENS": "1000000",
+            "EMBEDDING_MAX_INPUTS": str(MOST_INPUTS),
         }
         tools = wiring.open_tools(load_settings(variables | {"EMBED_HOME": str(homes.embed)}))
         with (

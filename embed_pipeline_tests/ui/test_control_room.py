@@ -11,15 +11,14 @@ from playwright.sync_api import Page, expect
 from embed_pipeline.defs.jobs import JOBS
 from embed_pipeline_tests.defs.dev_server import within
 from embed_pipeline_tests.openai_server import OpenAIServer
-from embed_pipeline_tests.ui.control_room import ControlRoom
+from embed_pipeline_tests.ui.control_room import MOST_INPUTS, ControlRoom
 from embed_pipeline_tests.ui.pictures import Pictures
 
 pytestmark = pytest.mark.ui
 
 
-LONG_TEXT = "word " * 6_000
-"""A request takes forty of these, so that one lease is many requests."""
-MANY = 800
+MANY = 20 * MOST_INPUTS
+"""One lease, and many requests."""
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def test_embed_job_shows_its_ops(page: Page, control_room: ControlRoom, pictures
 def test_embed_job_is_launched_from_the_launchpad_and_succeeds(
     page: Page, control_room: ControlRoom, pictures: Pictures
 ) -> None:
-    control_room.create(*(f"Thing {number}" for number in range(25)))
+    control_room.create(*(f"Thing {number}" for number in range(200)))
 
     page.goto(control_room.job("embed_job", "playground"))
     expect(page.get_by_text("No errors")).to_be_visible()
@@ -74,7 +73,7 @@ def test_terminated_run_completes_what_had_arrived_and_gives_the_rest_back(
     sent: list[str] = []
     slow_openai.fault_for = lambda texts: sent.extend(texts)
     before = control_room.tools.jobs.get_queue_status()
-    control_room.create(*(f"Long {number}" for number in range(MANY)), text=LONG_TEXT)
+    control_room.create(*(f"Slow {number}" for number in range(MANY)))
     run = control_room.dagster.launch("embed_job")
     page.goto(control_room.path("runs", run))
     terminate = page.get_by_role("button", name="Terminate")

@@ -14,7 +14,7 @@ from embed_pipeline import __version__, wiring
 from embed_pipeline.errors import ConfigurationError, EmbedPipelineError
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import AsJson, say, show_rows
-from embed_pipeline.model.check import Check, Verdict, broken, note, ok
+from embed_pipeline.model.check import Check, Condition, broken, note, ok
 from embed_pipeline.settings import Settings
 from embed_pipeline.worker import doctor as examining
 from embed_pipeline.worker.tools import Tools
@@ -88,7 +88,7 @@ def doctor(
     if not as_json:
         rows = [row | {"remedy": row["remedy"] or ""} for row in rows]
     show_rows(rows, as_json=as_json, title="Doctor", empty="")
-    if any(check.verdict is Verdict.BROKEN for check in checks):
+    if any(check.condition is Condition.BROKEN for check in checks):
         raise typer.Exit(1)
 
 
@@ -107,11 +107,11 @@ def _checks(*, request: bool) -> Iterator[Check]:
         yield note("settings", remark)
     stores = wiring.examine_stores(settings)
     yield from stores
-    if any(check.verdict is Verdict.BROKEN for check in stores):
+    if any(check.condition is Condition.BROKEN for check in stores):
         return
     with session.opened_tools(settings) as tools:
         # A file that is not there yet would be made by a look into it.
-        made = all(check.verdict is Verdict.OK for check in stores if check.part in STORES)
+        made = all(check.condition is Condition.OK for check in stores if check.part in STORES)
         if made:
             yield from _checks_of_work(tools)
         if request:

@@ -59,7 +59,7 @@ def _status(tools: Tools, given: Arguments) -> StatusAnswer:
     return StatusAnswer(
         message=(
             f"{coverage.embedded} of {coverage.entities} entities have a good vector "
-            f"({percent}); {queue.pending + queue.processing} jobs are queued, "
+            f"({percent}). Jobs: {queue.pending + queue.processing} queued, "
             f"{queue.failed} failed."
         ),
         model=tools.model,
@@ -81,16 +81,13 @@ def _status(tools: Tools, given: Arguments) -> StatusAnswer:
 
 def _remedies(coverage: Coverage, queue: QueueStatus) -> list[str]:
     queued = queue.pending + queue.processing
-    gap = coverage.entities - coverage.embedded
     remedies = []
     if queued:
-        remedies.append(f"{queued} jobs are queued: a running worker embeds them by itself.")
-    if gap > queued:
-        remedies.append(
-            f"{gap - queued} entities or more are not queued: force_generate_embedding."
-        )
+        remedies.append(f"queued ({queued}): a running worker embeds them by itself.")
+    if coverage.entities - coverage.embedded > queued + queue.failed:
+        remedies.append("not queued: force_generate_embedding, or wait for the next discovery.")
     if queue.failed:
-        remedies.append(f"{queue.failed} jobs failed: retry_failed_jobs, once the cause is gone.")
+        remedies.append(f"failed ({queue.failed}): retry_failed_jobs, once the cause is gone.")
     return remedies
 
 
@@ -174,7 +171,7 @@ class RetryAnswer(Answer):
 def _retry(tools: Tools, given: RetryArguments) -> RetryAnswer:
     retried = retry_failed(tools.jobs, category=given.category, limit=min(given.limit, MOST))
     failed = tools.jobs.get_queue_status().failed
-    message = f"{len(retried)} failed jobs are pending again, {failed} stay failed."
+    message = f"Pending again: {len(retried)}; still failed: {failed}."
     if given.limit > MOST:
         message += f" The limit was capped at {MOST}."
     return RetryAnswer(message=message, retried=len(retried), still_failed=failed)

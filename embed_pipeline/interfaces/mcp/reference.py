@@ -19,7 +19,8 @@ _PREFACE = """\
 `embed-pipeline mcp` is a server of the Model Context Protocol on stdin and stdout. Assistants and
 agents that speak it can create entities, search by meaning, and find out why something is not
 found. It uses the same settings, stores and rules as the command line, and it only queues: workers
-run elsewhere (`make dev`, or `embed-pipeline run`).
+run elsewhere (`make dev`, or `embed-pipeline run`). It needs the extra `mcp`, which `make install`
+brings along: `pip install 'embed-pipeline[mcp]'`.
 
 ## In a client's configuration
 

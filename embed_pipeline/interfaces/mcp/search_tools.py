@@ -14,6 +14,12 @@ from embed_pipeline.worker import search as searching
 from embed_pipeline.worker.tools import Tools
 from embed_pipeline.worker.why import why
 
+LONGEST_TEXT = 1_000
+"""Characters of a hit's text: entities can hold megabytes, a model's context cannot."""
+
+NAMED = 3
+"""Hits that the sentence names; the data has them all."""
+
 
 class SearchArguments(Arguments):
     query: str = Field(min_length=1)
@@ -34,7 +40,7 @@ class FoundEntity(Shape):
     key: str
     """Its key."""
     text: str
-    """The text that was embedded, a line per name, type and observation."""
+    """Its text, a line per name, type and observation; cut after 1000 characters."""
 
 
 class SearchAnswer(Answer):
@@ -58,7 +64,7 @@ def _search(tools: Tools, given: SearchArguments) -> SearchAnswer:
                 name=hit.entity.name,
                 entity_type=hit.entity.entity_type,
                 key=hit.entity.uid,
-                text=hit.entity.text,
+                text=_cut(hit.entity.text),
             )
             for hit in result.hits
         ],
@@ -67,11 +73,15 @@ def _search(tools: Tools, given: SearchArguments) -> SearchAnswer:
     )
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+
+
 def _told(result: SearchResult, *, capped: bool) -> str:
-    names = ", ".join(f"{hit.entity.name} ({hit.score:.2f})" for hit in result.hits[:3])
-    sentences = [f"Found {len(result.hits)} entities: {names}." if names else "Found nothing."]
-    if len(result.hits) > 3:
-        sentences = [f"Found {len(result.hits)} entities, the nearest: {names}."]
+    nearest = ", ".join(f"{hit.entity.name} ({hit.score:.2f})" for hit in result.hits[:NAMED])
+    found = f"{len(result.hits)} found, nearest first: {nearest}"
+    more = " …" if len(result.hits) > NAMED else "."
+    sentences = [found + more if result.hits else "Nothing found."]
     if result.searchable < result.entities:
         sentences.append(
             f"Only {result.searchable} of {result.entities} entities have a vector yet; the "

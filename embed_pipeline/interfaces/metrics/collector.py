@@ -22,6 +22,7 @@ COUNTERS = {
     "jobs_released": "Unstarted jobs given back.",
     "jobs_deferred": "Started jobs given back without an attempt.",
     "jobs_recovered": "Jobs returned from vanished workers.",
+    "jobs_cancelled": "Pending jobs deleted by a person.",
     "jobs_cleaned_up": "Ended jobs deleted past their retention.",
     "vectors_embedded": "Vectors made by the provider.",
     "vectors_reused": "Vectors reused, so not paid for again.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import weakref
 from collections.abc import Callable
@@ -16,6 +17,10 @@ IDLE_BEFORE_CHECK = 30.0
 """Seconds after which a pooled connection is tested before use: a firewall may have dropped it."""
 
 USER_AGENT = "embed-pipeline"
+
+# Where nobody has set up logging, each of its retries would be a line on stderr; what cannot be
+# reached after them is one error of ours.
+logging.getLogger("neo4j").addHandler(logging.NullHandler())
 
 
 class Drivers:
