@@ -17,7 +17,7 @@ from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.openai_server import OpenAIServer
 
 KEY = "sk-loopback"
-PATIENCE = 120
+PATIENCE = 240
 
 
 def server_variables(queue: BedServer, graph: BedServer) -> dict[str, str]:
