@@ -1,4 +1,3 @@
-# ruff: noqa: T201  (an example may print)
 """A service that creates entities itself: they are stored and queued in milliseconds.
 
 Run it, then embed what it queued, and run it again to search:

@@ -38,7 +38,9 @@ class LogVariables(Variables):
 
 def environment_of(given: GeneralVariables, findings: Findings) -> Environment:
     if "environment" not in given.model_fields_set and findings.sound("EMBED_ENV"):
-        findings.note("EMBED_ENV is not set: using local (SQLite and the offline model).")
+        findings.note(
+            "EMBED_ENV is not set: using local (SQLite and the offline model, unless set otherwise)."
+        )
     return given.environment
 
 

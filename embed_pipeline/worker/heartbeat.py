@@ -34,9 +34,10 @@ class Heartbeat:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self, *, wait: bool = True) -> None:
         self._stop.set()
-        self._thread.join()
+        if wait:
+            self._thread.join()
 
     def settle(self, job_ids: Iterable[JobId]) -> None:
         """These are no longer ours to extend."""

@@ -47,10 +47,17 @@ class Holding:
         """Give back what is left, end the heartbeat, and tell what this batch has done."""
         try:
             self.release(self.rest)
+            # The counts are not worth an error that hides why the batch ended.
+            with suppress(EmbedPipelineError):
+                self.tools.jobs.counters.add(self.tally.counters())
         finally:
             self.heartbeat.stop()
-            self.tally.seconds = self.tools.clock.monotonic() - self._begun
             self._measure()
+
+    def let_go(self) -> None:
+        """Where the queue does not answer: extend no longer, so that the lease ends by itself."""
+        self.heartbeat.stop(wait=False)
+        self._measure()
 
     def complete(self, jobs: Sequence[EmbedJob], *, reason: str | None = None) -> int:
         settled = self.tools.jobs.complete(self.lease, _ids(jobs), reason=reason)
@@ -155,9 +162,7 @@ class Holding:
         self.heartbeat.settle(job_ids)
 
     def _measure(self) -> None:
-        # The counts are not worth an error that hides why the batch ended.
-        with suppress(EmbedPipelineError):
-            self.tools.jobs.counters.add(self.tally.counters())
+        self.tally.seconds = self.tools.clock.monotonic() - self._begun
         emit(
             "batch.measured",
             worker_id=self.lease.owner,

@@ -26,9 +26,14 @@ def run_until_empty(
     """
     recovery = _Recovery(tools, recovery_interval)
     total = Tally()
+
+    def after_batch(tally: Tally) -> None:
+        recovery.run_if_due()
+        on_batch(tally)
+
     while True:
         recovery.run_if_due()
-        round_ = drain(tools, owner=owner, pace=pace, on_batch=on_batch)
+        round_ = drain(tools, owner=owner, pace=pace, on_batch=after_batch)
         total = total.plus(round_)
         back_at = _back_at(tools, round_)
         if back_at is None or pace.stopped or pace.time_is_up:

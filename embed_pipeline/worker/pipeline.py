@@ -186,9 +186,15 @@ class Pipeline:
             with suppress(Exception):
                 self._writing.start()
         self._crew.abandon(Errand.LEASE, late=_give_back)
+        is_answering = True
         for holding in self._batches:
-            with suppress(Exception):
+            if not is_answering:  # one that is down takes seconds to say so, for every batch
+                holding.let_go()
+                continue
+            try:
                 self._close(holding)
+            except Exception:
+                is_answering = False
 
 
 def _give_back(outcome: Future[Intake]) -> None:

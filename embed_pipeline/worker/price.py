@@ -19,4 +19,4 @@ def estimated_price(model: str, *, tokens: int) -> float | None:
     if provider in FREE:
         return 0.0
     per_million = PER_MILLION_TOKENS.get(name_and_dimensions.rpartition("@")[0])
-    return None if per_million is None else tokens / 1_000_000 * per_million
+    return None if per_million is None else round(tokens / 1_000_000 * per_million, 6)

@@ -108,7 +108,10 @@ def test_unset_environment_is_said_in_one_line_beside_the_answer(
     answer = cli("status", "--json")
 
     assert answer.json["queue"] == "running"
-    assert answer.err == "EMBED_ENV is not set: using local (SQLite and the offline model).\n"
+    assert (
+        answer.err
+        == "EMBED_ENV is not set: using local (SQLite and the offline model, unless set otherwise).\n"
+    )
 
 
 def test_misspelt_setting_is_pointed_out(cli: CommandLine) -> None:

@@ -29,7 +29,9 @@ def test_nothing_set_means_local_with_sqlite_and_the_offline_model() -> None:
     assert settings.stores.backend is StoreName.SQLITE
     assert settings.provider.name is ProviderName.LOCAL
     assert settings.home == Path(".embed_pipeline")
-    assert settings.notes == ("EMBED_ENV is not set: using local (SQLite and the offline model).",)
+    assert settings.notes == (
+        "EMBED_ENV is not set: using local (SQLite and the offline model, unless set otherwise).",
+    )
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def _land(
         session.all(
             cypher.WRITE_VECTORS,
             of=record.vector_property,
-            rows=rows,
+            rows=_Unshown(rows),
             vector_property=record.vector_property,
             model=record.model,
         )
@@ -105,6 +105,16 @@ def _lock(
             facts = map(entity_rows.facts_of, row["facts"])
             locked[entity.uid] = entity, dict(zip(properties, facts, strict=True))
     return locked
+
+
+class _Unshown(list[Row]):
+    """The driver words every statement with its parameters for a debug log that nobody reads.
+
+    Of 250 vectors that takes longer than to send them, and vectors belong in no log.
+    """
+
+    def __repr__(self) -> str:
+        return f"[{len(self)} rows]"
 
 
 def _uids(writes: Iterable[VectorWrite]) -> tuple[EntityUid, ...]:
