@@ -1,4 +1,4 @@
-"""A provider on loopback in a process of its own: a fixed latency, ready-made vectors.
+"""A provider on loopback in a process of its own: a fixed latency, made-up vectors.
 
     python -m benchmarks.embedding.provider_server --latency 0.1 --dimensions 1536
 
@@ -9,37 +9,42 @@ from __future__ import annotations
 
 import argparse
 import base64
+import itertools
 import json
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 
-POOL = 4096
+NOISE = 1_000_003
 
 
 class Answers:
-    """Vectors that were encoded before anybody asked."""
+    """Vectors cut out of one long noise, each at a place of its own.
+
+    No two are equal: a vector index takes far longer for equal ones, which no real model gives.
+    """
 
     def __init__(self, dimensions: int) -> None:
-        numbers = np.random.default_rng(7).standard_normal((POOL, dimensions)).astype("<f4")
-        numbers /= np.linalg.norm(numbers, axis=1, keepdims=True)
-        self._packed = [base64.b64encode(row.tobytes()) for row in numbers]
-        self._floats = [json.dumps([float(x) for x in row]).encode() for row in numbers[:64]]
+        self._dimensions = dimensions
+        self._noise = np.random.default_rng(7).standard_normal(NOISE + dimensions).astype("<f4")
+        self._places = itertools.count(step=7_919)
 
     def body(self, count: int, *, packed: bool) -> bytes:
         items = [
-            b'{"object":"embedding","index":%d,"embedding":%s}' % (index, self._one(index, packed))
+            b'{"object":"embedding","index":%d,"embedding":%s}' % (index, self._next(packed))
             for index in range(count)
         ]
         usage = b'"usage":{"prompt_tokens":%d,"total_tokens":%d}' % (8 * count, 8 * count)
         data = b",".join(items)
         return b'{"object":"list","model":"any","data":[%s],%s}' % (data, usage)
 
-    def _one(self, index: int, packed: bool) -> bytes:
+    def _next(self, packed: bool) -> bytes:
+        place = next(self._places) % NOISE
+        vector = self._noise[place : place + self._dimensions]
         if packed:
-            return b'"%s"' % self._packed[index % len(self._packed)]
-        return self._floats[index % len(self._floats)]
+            return b'"%s"' % base64.b64encode(vector.tobytes())
+        return json.dumps(vector.tolist()).encode()
 
 
 class Handler(BaseHTTPRequestHandler):

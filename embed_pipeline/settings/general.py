@@ -39,7 +39,7 @@ class LogVariables(Variables):
 def environment_of(given: GeneralVariables, findings: Findings) -> Environment:
     if "environment" not in given.model_fields_set and findings.sound("EMBED_ENV"):
         findings.note(
-            "EMBED_ENV is not set: using local (SQLite and the offline model, unless set otherwise)."
+            "EMBED_ENV is not set: using local (by default SQLite and the offline model)."
         )
     return given.environment
 

@@ -110,7 +110,7 @@ def test_unset_environment_is_said_in_one_line_beside_the_answer(
     assert answer.json["queue"] == "running"
     assert (
         answer.err
-        == "EMBED_ENV is not set: using local (SQLite and the offline model, unless set otherwise).\n"
+        == "EMBED_ENV is not set: using local (by default SQLite and the offline model).\n"
     )
 
 

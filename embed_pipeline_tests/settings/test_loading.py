@@ -30,7 +30,7 @@ def test_nothing_set_means_local_with_sqlite_and_the_offline_model() -> None:
     assert settings.provider.name is ProviderName.LOCAL
     assert settings.home == Path(".embed_pipeline")
     assert settings.notes == (
-        "EMBED_ENV is not set: using local (SQLite and the offline model, unless set otherwise).",
+        "EMBED_ENV is not set: using local (by default SQLite and the offline model).",
     )
 
 
