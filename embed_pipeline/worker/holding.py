@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 from embed_pipeline.errors import EmbedPipelineError
+from embed_pipeline.model.breaker import GRAPH
 from embed_pipeline.model.entity import Entity
 from embed_pipeline.model.job import EmbedJob, EntityUid, FailureRecord, JobId
 from embed_pipeline.model.lease import Lease, Settled
@@ -27,6 +28,7 @@ class Holding:
         self.entities: Mapping[EntityUid, Entity] = {}
         self._open: dict[JobId, EmbedJob] = {job.id: job for job in lease.jobs}
         self.switch_seen = tools.jobs.switch.read().generation
+        self.graph_seen = tools.jobs.breakers.read(GRAPH)
         self._begun = tools.clock.monotonic()
         self.heartbeat = Heartbeat(
             tools.jobs, lease, interval=tools.plan.heartbeat_interval, clock=tools.clock

@@ -33,7 +33,6 @@ def take_in(
     lease = lease or lease_batch(tools, owner=owner, limit=limit)
     if lease.refusal is not None or not lease.jobs:
         return Intake(lease=lease)
-    breaker = tools.jobs.breakers.read(GRAPH)
     holding = Holding(tools, lease)
     try:
         found = sort_jobs(holding)
@@ -41,7 +40,7 @@ def take_in(
             tools.provider.get_ready()
         requests = requests_for(found.fresh, provider=tools.provider, budget=tools.limiter.limit)
     except TransientError as error:
-        tools.jobs.breakers.trip(GRAPH, seen=breaker.generation, error=record_of(error))
+        tools.jobs.breakers.trip(GRAPH, seen=holding.graph_seen.generation, error=record_of(error))
         return Intake(lease=lease, holding=holding, trouble=error)
     except CriticalError as error:
         return Intake(lease=lease, holding=holding, trouble=error)

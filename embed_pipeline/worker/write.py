@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from embed_pipeline.errors import CriticalError, TransientError
-from embed_pipeline.model.breaker import GRAPH, pause_at
+from embed_pipeline.model.breaker import GRAPH, Breaker, pause_at
 from embed_pipeline.model.embedding import Vector, VectorWrite, WriteReport
 from embed_pipeline.model.entity import Entity
 from embed_pipeline.model.job import EntityUid
@@ -43,10 +43,13 @@ class Written:
     """Why the graph took nothing: down for longer than there is time, or out of order."""
 
 
-def write_page(tools: Tools, lease: Lease, page: Page, *, pace: Pace) -> Written:
-    """While the graph is down, paid vectors wait under heartbeat."""
+def write_page(tools: Tools, lease: Lease, page: Page, *, seen: Breaker, pace: Pace) -> Written:
+    """While the graph is down, paid vectors wait under heartbeat.
+
+    `seen` is the graph's breaker as it was when the batch was read: one read for all its pages.
+    """
     try:
-        report = _write_patiently(tools, page, pace)
+        report = _write_patiently(tools, page, seen, pace)
         changed = tools.graph.read_entities(report.superseded) if report.superseded else {}
     except (TransientError, CriticalError) as error:
         return Written(trouble=error)
@@ -70,11 +73,10 @@ def settle_page(holding: Holding, page: Page, written: Written) -> None:
     )
 
 
-def _write_patiently(tools: Tools, page: Page, pace: Pace) -> WriteReport:
+def _write_patiently(tools: Tools, page: Page, breaker: Breaker, pace: Pace) -> WriteReport:
     """Raises when the graph stays down for longer than there is time, or is out of order."""
     breakers = tools.jobs.breakers
     writes = [_write_of(paid) for paid in page]
-    breaker = breakers.read(GRAPH)
     while True:
         try:
             report = tools.graph.write_vectors(writes, model=tools.model)

@@ -40,7 +40,14 @@ class Writing:
             holding, page = self._pages.popleft()
             self._crew.start(
                 Errand.WRITE,
-                partial(write_page, self._tools, holding.lease, page, pace=self._pace),
+                partial(
+                    write_page,
+                    self._tools,
+                    holding.lease,
+                    page,
+                    seen=holding.graph_seen,
+                    pace=self._pace,
+                ),
                 then=partial(self._wrote, holding, page),
             )
 
