@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import dagster as dg
 import pytest
-import sqlalchemy as sa
 import yaml  # type: ignore[import-untyped]
-from dagster._core.storage.runs.schema import RunsTable
-from dagster._core.storage.runs.sql_run_storage import SqlRunStorage
 
-from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline_tests.defs.commands import Homes, dagster
+from embed_pipeline_tests.defs.test_prune_history import age
 from embed_pipeline_tests.deploy.files import read_yaml
 from embed_pipeline_tests.reaper.conftest import server_url
 
@@ -45,7 +41,7 @@ def test_runs_are_kept_in_postgres_and_old_ones_pruned_from_it(homes: Homes) -> 
         (run,) = instance.get_runs()
         assert run.status is dg.DagsterRunStatus.SUCCESS
         assert checks_of(instance) > 0
-        make_old(instance, run.run_id)
+        age(instance, run.run_id, days=30)
 
     pruned = dagster(*JOB, "prune_history_job", homes=homes, EMBED_ENV="test")
     assert pruned.returncode == 0, pruned.stdout
@@ -59,15 +55,3 @@ def test_runs_are_kept_in_postgres_and_old_ones_pruned_from_it(homes: Homes) -> 
 def checks_of(instance: dg.DagsterInstance) -> int:
     key = dg.AssetCheckKey(dg.AssetKey("embedding_queue"), "health")
     return len(instance.event_log_storage.get_asset_check_execution_history(key, limit=10))
-
-
-def make_old(instance: dg.DagsterInstance, run_id: str) -> None:
-    runs = instance.run_storage
-    assert isinstance(runs, SqlRunStorage)
-    moment = (SystemClock().now() - timedelta(days=30)).replace(tzinfo=None)
-    with runs.connect() as connection:
-        connection.execute(
-            sa.update(RunsTable)
-            .where(RunsTable.c.run_id == run_id)
-            .values(update_timestamp=moment, create_timestamp=moment)
-        )
