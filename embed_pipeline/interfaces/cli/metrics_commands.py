@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Annotated
 
@@ -16,6 +18,8 @@ from embed_pipeline.telemetry import redact
 
 PORT = 9464
 """Where exporters of this kind are looked for."""
+
+ENDINGS = (signal.SIGINT, signal.SIGTERM)
 
 
 def metrics(
@@ -49,13 +53,20 @@ def metrics(
         if not serve:
             typer.echo(as_text(registry), nl=False)
             return
-        # Blocked before the server's threads start, so that none of them takes the signal.
-        endings = {signal.SIGINT, signal.SIGTERM}
-        signal.pthread_sigmask(signal.SIG_BLOCK, endings)
-        with serving(registry, host=host, port=port) as address:
+        with _held_back(ENDINGS), serving(registry, host=host, port=port) as address:
             typer.echo(f"Metrics at {address}; Ctrl-C ends it.")
-            signal.sigwait(endings)
+            signal.sigwait(ENDINGS)
         typer.echo("Stopped.")
+
+
+@contextmanager
+def _held_back(signals: Collection[signal.Signals]) -> Iterator[None]:
+    """Blocked before the server's threads start, so that none of them takes the signal."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _complain(problem: str) -> None:

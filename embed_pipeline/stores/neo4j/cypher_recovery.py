@@ -92,7 +92,7 @@ CUTOFF = f"RETURN {NOW} - $age AS cutoff"
 # Found by place, and looked at again under the lock: a job revived meanwhile stays. The index is
 # named: the planner might rather walk all jobs of the status, by the index of status and id.
 ENDED_JOBS = """
-MATCH (job:EmbedJob) USING INDEX job:EmbedJob(status, processed_at, id)
+MATCH (job:EmbedJob) USING INDEX SEEK job:EmbedJob(status, processed_at, id)
 WHERE job.status = $status AND job.processed_at < $cutoff AND job.id IS NOT NULL
 RETURN elementId(job) AS place
 """
@@ -127,7 +127,7 @@ RETURN updateStatistics.nodesDeleted AS deleted, failedOperations AS failed,
 
 # The same without APOC. It cannot run inside another transaction.
 DELETE_ENDED_JOBS = f"""
-MATCH (job:EmbedJob) USING INDEX job:EmbedJob(status, processed_at, id)
+MATCH (job:EmbedJob) USING INDEX SEEK job:EmbedJob(status, processed_at, id)
 WHERE job.status = $status AND job.processed_at < $cutoff AND job.id IS NOT NULL
 CALL (job) {{
     {LOCK}
