@@ -121,6 +121,14 @@ def test_port_that_is_taken_is_a_sentence(cli: CommandLine) -> None:
     assert answer.err == f"Cannot listen at 127.0.0.1:{port}: Address already in use.\n"
 
 
+def test_signals_are_as_they_were_after_serving(cli: CommandLine) -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+    cli("metrics", "--serve", "--host", "no.such.host.invalid")
+
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
 def test_bad_host_is_a_sentence(cli: CommandLine) -> None:
     answer = cli("metrics", "--serve", "--host", "no.such.host.invalid")
 
