@@ -18,22 +18,22 @@ PAGE = 1_000
 class JobHistory(Protocol):
     @abstractmethod
     def ended(
-        self, *, since: datetime, after: EmbedJob | None = None, limit: int = PAGE
+        self,
+        *,
+        since: datetime | None = None,
+        status: JobStatus | None = None,
+        after: EmbedJob | None = None,
+        limit: int = PAGE,
     ) -> tuple[EmbedJob, ...]:
-        """Completed and failed jobs that ended at `since` or later, by that time, then by id.
+        """Completed and failed jobs, or one kind of them, by the time of their end, then by id.
 
-        A job without a time of its end, as another program may leave it, is in no page. Costs as
-        much as it returns.
+        Those that ended at `since` or later, else all. A job without a time of its end, as
+        another program may leave it, is in no page. Costs as much as it returns.
         """
 
     @abstractmethod
-    def walk(
-        self, *, after: JobId | None = None, limit: int = PAGE, status: JobStatus | None = None
-    ) -> tuple[EmbedJob, ...]:
-        """All jobs, or those of one status, by id.
-
-        A job that changes its status while a walk goes on is in it or not.
-        """
+    def walk(self, *, after: JobId | None = None, limit: int = PAGE) -> tuple[EmbedJob, ...]:
+        """All jobs, by id."""
 
     @abstractmethod
     def ahead_of(self, job: EmbedJob, *, limit: int = PAGE) -> int:

@@ -48,10 +48,10 @@ def ms_or_none(moment: datetime | None) -> int | None:
     return None if moment is None else to_ms(moment)
 
 
-def place_behind(job: EmbedJob | None, *, since: datetime) -> tuple[int, str]:
+def place_behind(job: EmbedJob | None, *, since: datetime | None) -> tuple[int, str]:
     """Time and id where a page of ended jobs begins: behind the job, never before `since`."""
     # No id is empty, so the first page is behind nothing.
-    first = (to_ms(since), "")
+    first = (to_ms(since) if since else 0, "")
     if job is None or job.processed_at is None:
         return first
     return max(first, (to_ms(job.processed_at), job.id))

@@ -38,6 +38,8 @@ COLUMNS: dict[str, type] = {
     "fail_reason": str,
 }
 
+ENDED = (JobStatus.COMPLETED, JobStatus.FAILED)
+
 
 def export_jobs(
     history: JobHistory,
@@ -66,10 +68,12 @@ def _pages(
 ) -> Iterator[tuple[EmbedJob, ...]]:
     last: EmbedJob | None = None
     while True:
-        if since is None:
-            page = history.walk(after=last.id if last else None, status=status)
+        if since is not None or status in ENDED:
+            page = history.ended(
+                since=since, status=status if status in ENDED else None, after=last
+            )
         else:
-            page = history.ended(since=since, after=last)
+            page = history.walk(after=last.id if last else None)
         if not page:
             return
         yield tuple(job for job in page if status in (None, job.status))

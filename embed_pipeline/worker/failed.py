@@ -32,12 +32,12 @@ def group_failures(
 ) -> list[FailureGroup]:
     """The largest group first."""
     groups: dict[tuple[ErrorCategory | None, str | None], FailureGroup] = {}
-    page = history.walk(status=JobStatus.FAILED)
+    page = history.ended(status=JobStatus.FAILED)
     while page:
         for job in page:
             if category in (None, job.error_category):
                 key = (job.error_category, job.error_type)
                 new = FailureGroup(category=job.error_category, error_type=job.error_type)
                 groups.setdefault(key, new).add(job)
-        page = history.walk(after=page[-1].id, status=JobStatus.FAILED)
+        page = history.ended(status=JobStatus.FAILED, after=page[-1])
     return sorted(groups.values(), key=lambda group: -group.jobs)

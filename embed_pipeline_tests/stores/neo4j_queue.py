@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeVar
 
-from embed_pipeline.model.job import JobId
+from embed_pipeline.model.job import DEFAULT_PRIORITY, JobId
 from embed_pipeline.model.policy import QueuePolicy
 from embed_pipeline.model.travel import tier_of
 from embed_pipeline.model.window import RateLimit
@@ -108,6 +108,8 @@ class Neo4jQueueBackend:
             fields["tier"] = int(tier_of(strikes))
         if isinstance(priority := fields.get("priority"), int):
             fields["rank"] = -priority
+        if status := fields.get("status"):
+            fields["rank"] = -DEFAULT_PRIORITY if status == "pending" else None
         self._queues[0].database.write(lambda tx: tx.all(ALTER_JOB, id=job_id, fields=fields))
 
     @contextmanager

@@ -18,7 +18,10 @@ from embed_pipeline_tests.stores.neo4j_queue import DELETE_ALL, open_jobs, prepa
 T = TypeVar("T")
 
 DELETE_JOB = "MATCH (job:EmbedJob {entity_uid: 'e0'}) DETACH DELETE job"
-LEASE_JOB = "MATCH (job:EmbedJob {entity_uid: 'e0'}) SET job.status = 'processing'"
+LEASE_JOB = """
+MATCH (job:EmbedJob {entity_uid: 'e0'})
+SET job.status = 'processing', job.lock_until = timestamp()
+"""
 
 
 @pytest.fixture

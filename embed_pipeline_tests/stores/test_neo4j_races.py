@@ -45,7 +45,8 @@ SET_HEALTH = "MERGE (state:QueueState {name: 'health'}) SET state.value = $value
 SERVER_TIME = "RETURN datetime.realtime().epochMillis AS now"
 BACK_TO_PENDING = """
 MATCH (job:EmbedJob {id: $id})
-SET job.status = 'pending' REMOVE job.lock_owner, job.lock_until, job.lease_token
+SET job.status = 'pending', job.rank = -job.priority
+REMOVE job.lock_owner, job.lock_until, job.lease_token
 """
 
 T = TypeVar("T")

@@ -125,19 +125,17 @@ class TestQueue:
         self, neo4j_queue: BedServer, queue: Neo4jDatabase
     ) -> None:
         schema.prepare_queue(queue)
+        before = names(neo4j_queue)
         neo4j_queue.run("MATCH (s:QueueSchema) SET s.version = 1")
-        neo4j_queue.run("DROP INDEX embedjob_ended_id")
-        neo4j_queue.run(
-            "CREATE INDEX embedjob_ended FOR (j:EmbedJob) ON (j.status, j.processed_at)"
-        )
+        neo4j_queue.run("DROP INDEX embedjob_holder")
+        neo4j_queue.run("CREATE INDEX embedjob_token FOR (j:EmbedJob) ON (j.lease_token)")
 
         with pytest.raises(SchemaMissing, match="embed-pipeline init"):
             schema.check_queue(queue)
         schema.prepare_queue(queue)
 
         schema.check_queue(queue)
-        assert "embedjob_ended_id" in names(neo4j_queue)
-        assert "embedjob_ended" not in names(neo4j_queue)
+        assert names(neo4j_queue) == before
 
     def test_jobs_of_another_program_are_adopted(
         self, neo4j_queue: BedServer, queue: Neo4jDatabase
@@ -146,18 +144,23 @@ class TestQueue:
             {**FOREIGN_JOB, "id": "1", "version": "1"},
             {**FOREIGN_JOB, "id": "2", "version": "2", "priority": 100, "status": "failed"},
             {"id": "3", "entity_uid": "e", "model": "m", "version": "3", "status": "pending"},
+            {**FOREIGN_JOB, "id": "4", "version": "4", "priority": 100},
+            {**FOREIGN_JOB, "id": "5", "version": "5", "status": "processing"},
         ]
         neo4j_queue.run("UNWIND $jobs AS job CREATE (j:EmbedJob) SET j = job", jobs=jobs)
 
         adopted = schema.prepare_queue(queue), schema.prepare_queue(queue)
 
-        assert adopted == (3, 0)
+        assert adopted == (5, 0)
         ours = {"tier": 0}
-        first, second, third = properties(neo4j_queue, "EmbedJob")
+        first, second, third, fourth, fifth = properties(neo4j_queue, "EmbedJob")
         assert first == {**jobs[0], **ours, "rank": -7, "available_at": FOREIGN_JOB["created_at"]}
-        assert second["rank"] == -9
+        assert "rank" not in second
+        assert second["processed_at"] == second["created_at"]
         assert (third["rank"], third["attempts"], third["max_attempts"]) == (-5, 0, 3)
         assert third["available_at"] == third["created_at"]
+        assert (fourth["rank"], fourth["priority"]) == (-9, 100)
+        assert fifth["lock_until"] == fifth["created_at"]
 
     def test_jobs_of_ours_are_not_touched(
         self, neo4j_queue: BedServer, queue: Neo4jDatabase

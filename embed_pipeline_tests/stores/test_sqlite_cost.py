@@ -129,7 +129,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteQueueBac
             lambda store: store.history.ended(since=store.now() + DAY), id="history.ended"
         ),
         pytest.param(
-            lambda store: store.history.walk(status=JobStatus.FAILED), id="history.walk of failed"
+            lambda store: store.history.ended(status=JobStatus.FAILED), id="history.ended of failed"
         ),
     ],
 )

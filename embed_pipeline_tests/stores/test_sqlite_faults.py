@@ -81,9 +81,13 @@ def test_file_of_an_earlier_version_is_brought_up_with_its_jobs(path: Path) -> N
     store.close()
     with sqlite3.connect(path) as connection:
         connection.executescript("""
-            DROP INDEX job_ended; DROP INDEX job_failed_id;
+            DROP INDEX job_ended; DROP INDEX job_failed; DROP INDEX job_holder;
             CREATE INDEX job_ended ON embed_job (processed_at)
                 WHERE status IN ('completed', 'failed');
+            CREATE INDEX job_failed ON embed_job (processed_at) WHERE status = 'failed';
+            CREATE INDEX job_owner ON embed_job (lock_owner, lock_until)
+                WHERE status = 'processing';
+            CREATE INDEX job_token ON embed_job (lease_token) WHERE status = 'processing';
             PRAGMA user_version = 1;
         """)
     connection.close()
@@ -91,10 +95,13 @@ def test_file_of_an_earlier_version_is_brought_up_with_its_jobs(path: Path) -> N
     upgraded = store_at(path)
 
     assert upgraded.get_queue_status().pending == 3
-    with upgraded.queue.reading() as look:
-        indexes = {row["name"]: row["sql"] for row in look.all("SELECT * FROM sqlite_master")}
-    assert "job_failed_id" in indexes
-    assert "(processed_at, id)" in indexes["job_ended"]
+    assert indexes_of(upgraded) == indexes_of(store_at(path.with_name("new.sqlite")))
+
+
+def indexes_of(store: SqliteJobStore) -> dict[str, str]:
+    with store.queue.reading() as look:
+        found = look.all("SELECT name, sql FROM sqlite_master WHERE type = 'index'")
+        return {row["name"]: row["sql"] for row in found}
 
 
 def test_full_disk_is_critical_and_loses_nothing(path: Path) -> None:

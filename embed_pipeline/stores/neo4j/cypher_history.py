@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from embed_pipeline.stores.neo4j.cypher_parts import BY_STATUS, LOCK
+from embed_pipeline.stores.neo4j.cypher_parts import BY_END, LOCK
 
 # Four seeks that each stop at the limit: an index gives one status in order, and jobs that ended
 # in the very millisecond where the page before stopped go by their id.
-_BY_END = "USING INDEX SEEK job:EmbedJob(status, processed_at, id)"
 _IN_ORDER = "ORDER BY job.status, job.processed_at, job.id LIMIT $limit"
 
 ENDED_JOBS = f"""
-UNWIND ['completed', 'failed'] AS status
+UNWIND $statuses AS status
 CALL (status) {{
-    MATCH (job:EmbedJob) {_BY_END}
+    MATCH (job:EmbedJob) {BY_END}
     WHERE job.status = status AND job.processed_at = $ended_at AND job.id > $id
     RETURN job {_IN_ORDER}
   UNION ALL
-    MATCH (job:EmbedJob) {_BY_END}
+    MATCH (job:EmbedJob) {BY_END}
     WHERE job.status = status AND job.processed_at > $ended_at AND job.id IS NOT NULL
     RETURN job {_IN_ORDER}
 }}
@@ -27,12 +26,6 @@ RETURN properties(job) AS job
 WALK_JOBS = """
 MATCH (job:EmbedJob) WHERE job.id > $after
 WITH job ORDER BY job.id LIMIT $limit
-RETURN properties(job) AS job
-"""
-
-WALK_JOBS_OF_STATUS = f"""
-MATCH (job:EmbedJob) {BY_STATUS} WHERE job.status = $status AND job.id > $after
-WITH job ORDER BY job.status, job.id LIMIT $limit
 RETURN properties(job) AS job
 """
 
@@ -82,7 +75,9 @@ CANCEL_JOBS = f"""
 {_ALONE}
 WITH lock
 CALL () {{
-    MATCH (job:EmbedJob) {BY_STATUS} WHERE job.status = 'pending' AND job.id IS NOT NULL
+    MATCH (job:EmbedJob)
+    WHERE job.status = 'pending' AND job.model IS NOT NULL AND job.rank IS NOT NULL
+      AND job.tier IS NOT NULL AND job.available_at IS NOT NULL
     RETURN job LIMIT $limit
 }}
 {_DELETED}

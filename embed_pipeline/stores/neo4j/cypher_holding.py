@@ -9,6 +9,7 @@ from embed_pipeline.stores.neo4j.cypher_parts import (
     IS_HELD,
     LOCK_NAMED,
     NO_ERROR,
+    RANKED,
     REAL_NOW,
     TIER_AFTER_STRIKES,
     UNLOCKED,
@@ -58,7 +59,8 @@ COMPLETE_AND_REPEAT_JOBS = f"""
 {LOCK_NAMED}
 WITH job WHERE {IS_HELD}
 SET job.status = 'pending', job.available_at = {REAL_NOW}, job.done_token = $token,
-    job.force = CASE WHEN job.again = 2 THEN true END, job.again = null, {UNLOCKED}, {FRESH_START}
+    job.force = CASE WHEN job.again = 2 THEN true END, job.again = null, {UNLOCKED}, {RANKED},
+    {FRESH_START}
 RETURN collect(job.id) AS done
 """
 

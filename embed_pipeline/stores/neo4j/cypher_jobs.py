@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from embed_pipeline.stores.neo4j.cypher_parts import (
-    BY_OWNER,
-    BY_STATUS,
+    BY_END,
+    BY_HOLDER,
     FRESH_START,
     LOCK,
     NOW,
@@ -71,8 +71,8 @@ CALL () {{
     RETURN collect({{name: state.name, value: state.value}}) AS states
 }}
 CALL () {{
-    MATCH (job:EmbedJob {{lease_token: $token}})
-    WHERE job.status = 'processing' AND job.lock_owner = $owner
+    MATCH (job:EmbedJob) {BY_HOLDER}
+    WHERE job.lock_owner = $owner AND job.lease_token = $token AND job.status = 'processing'
     RETURN collect(properties(job)) AS held
 }}
 CALL (now) {{
@@ -95,11 +95,9 @@ CALL (now, tier) {{
         {_DUE}
         RETURN job {_IN_ORDER} LIMIT $room
     }}
-    RETURN job LIMIT $room
+    RETURN DISTINCT job LIMIT $room
 }}
-{LOCK}
-WITH job WHERE job.status = 'pending'
-SET job.status = 'processing', job.lock_owner = $owner, job.lease_token = $token,
+SET job.status = 'processing', job.rank = null, job.lock_owner = $owner, job.lease_token = $token,
     job.lock_until = {REAL_NOW} + $duration, job.last_heartbeat_at = {REAL_NOW}
 RETURN collect(properties(job)) AS jobs
 """
@@ -119,18 +117,28 @@ RETURN min(due) AS due
 GET_JOB = "MATCH (job:EmbedJob {id: $id}) RETURN properties(job) AS job"
 
 FAILED_JOBS = f"""
-MATCH (job:EmbedJob) {BY_STATUS}
-WHERE job.status = 'failed' AND job.id IS NOT NULL
+MATCH (job:EmbedJob) {BY_END}
+WHERE job.status = 'failed' AND job.processed_at IS NOT NULL AND job.id IS NOT NULL
   AND ($category IS NULL OR job.error_category = $category)
-WITH job ORDER BY coalesce(job.processed_at, 0) DESC, job.id DESC LIMIT $limit
+WITH job ORDER BY job.status DESC, job.processed_at DESC, job.id DESC LIMIT $limit
 RETURN properties(job) AS job
 """
 
+# Each status has an index that holds no other.
 COUNT_BY_STATUS = f"""
-UNWIND ['pending', 'processing', 'completed', 'failed'] AS status
-CALL (status) {{
-    MATCH (job:EmbedJob) {BY_STATUS} WHERE job.status = status AND job.id IS NOT NULL
-    RETURN count(job) AS jobs
+CALL () {{
+    MATCH (job:EmbedJob)
+    WHERE job.status = 'pending' AND job.model IS NOT NULL AND job.rank IS NOT NULL
+      AND job.tier IS NOT NULL AND job.available_at IS NOT NULL
+    RETURN 'pending' AS status, count(job) AS jobs
+  UNION ALL
+    MATCH (job:EmbedJob) WHERE job.status = 'processing' AND job.lock_until IS NOT NULL
+    RETURN 'processing' AS status, count(job) AS jobs
+  UNION ALL
+    UNWIND ['completed', 'failed'] AS status
+    MATCH (job:EmbedJob) {BY_END}
+    WHERE job.status = status AND job.processed_at IS NOT NULL AND job.id IS NOT NULL
+    RETURN status, count(job) AS jobs
 }}
 RETURN status, jobs
 """
@@ -138,11 +146,12 @@ RETURN status, jobs
 # One hop along the index: the next owner by name, and whether any lease of it has not ended.
 NEXT_OWNER = f"""
 CALL () {{
-    MATCH (job:EmbedJob) {BY_OWNER} WHERE job.lock_owner > $after AND job.lock_until IS NOT NULL
+    MATCH (job:EmbedJob) {BY_HOLDER} WHERE job.lock_owner > $after AND job.lease_token IS NOT NULL
     RETURN job.lock_owner AS owner ORDER BY job.lock_owner LIMIT 1
 }}
 RETURN owner, EXISTS {{
-    MATCH (job:EmbedJob) {BY_OWNER}
-    WHERE job.lock_owner = owner AND job.lock_until >= {NOW} AND job.status = 'processing'
+    MATCH (job:EmbedJob) {BY_HOLDER}
+    WHERE job.lock_owner = owner AND job.lease_token IS NOT NULL
+      AND job.lock_until >= {NOW} AND job.status = 'processing'
 }} AS alive
 """

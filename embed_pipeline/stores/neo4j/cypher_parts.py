@@ -16,8 +16,8 @@ NOW = "coalesce($now, timestamp())"
 REAL_NOW = "coalesce($now, datetime.realtime().epochMillis)"
 
 # Where two indexes would do, the planner's choice follows the numbers of the day.
-BY_OWNER = "USING INDEX SEEK job:EmbedJob(lock_owner, lock_until)"
-BY_STATUS = "USING INDEX SEEK job:EmbedJob(status, id)"
+BY_HOLDER = "USING INDEX SEEK job:EmbedJob(lock_owner, lease_token)"
+BY_END = "USING INDEX SEEK job:EmbedJob(status, processed_at, id)"
 
 LOCK = "SET job._lock = true REMOVE job._lock"
 
@@ -31,10 +31,16 @@ IS_HELD = "job.status = 'processing' AND job.lock_owner = $owner AND job.lease_t
 
 UNLOCKED = "job.lock_owner = null, job.lock_until = null, job.lease_token = null"
 
+# Only pending jobs have a rank, so that the others cost the index of pending jobs nothing.
+RANKED = """
+    job.rank = CASE WHEN job.priority > 9 THEN -9
+                    WHEN job.priority < 0 THEN 0 ELSE -job.priority END
+"""
+
 # Zero, false and "no" are not stored where missing means the same: fewer properties to touch.
 BACK_TO_PENDING = f"""
     job.force = CASE WHEN coalesce(job.force, false) OR job.again = 2 THEN true END,
-    job.again = null, job.status = 'pending', {UNLOCKED}
+    job.again = null, job.status = 'pending', {UNLOCKED}, {RANKED}
 """
 
 NO_ERROR = """

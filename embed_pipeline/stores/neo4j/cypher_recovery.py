@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from embed_pipeline.stores.neo4j.cypher_parts import (
     BACK_TO_PENDING,
-    BY_OWNER,
-    BY_STATUS,
+    BY_END,
+    BY_HOLDER,
     FRESH_START,
     LOCK,
     NOW,
+    RANKED,
     REAL_NOW,
     TIER_AFTER_STRIKES,
 )
 
 _IS_STALE = f"job.status = 'processing' AND (job.lock_until IS NULL OR job.lock_until < {NOW})"
 
-# A job that another program left without an end of lease is in no index on it.
-LOOK_FOR_UNENDED = f"""
-MATCH (job:EmbedJob) {BY_STATUS} WHERE job.status = 'processing' AND job.id > $after
-WITH job ORDER BY job.status, job.id LIMIT $sample
-RETURN count(job) AS looked, max(job.id) AS last,
-       collect(CASE WHEN job.lock_until IS NULL THEN job.id END) AS unended
+# A job that another program left without an end of lease is in no index on it. A walk in a
+# circle, from anywhere: a short queue is seen as a whole.
+LOOK_FOR_UNENDED = """
+CALL () {
+    MATCH (job:EmbedJob) WHERE job.id > $place RETURN job ORDER BY job.id LIMIT $sample
+  UNION ALL
+    MATCH (job:EmbedJob) WHERE job.id <= $place RETURN job ORDER BY job.id LIMIT $sample
+}
+WITH job LIMIT $sample
+WHERE job.status = 'processing' AND job.lock_until IS NULL
+RETURN collect(job.id) AS unended
 """
 
 LOCK_STALE_JOBS = f"""
@@ -44,10 +50,9 @@ RETURN EXISTS {{
 }} AS found
 """
 
-# Without an end of lease they are stale anyway, and in no index on it.
 LOCK_JOBS_OF_OWNER = f"""
-MATCH (job:EmbedJob) {BY_OWNER}
-WHERE job.lock_owner = $owner AND job.lock_until IS NOT NULL AND job.status = 'processing'
+MATCH (job:EmbedJob) {BY_HOLDER}
+WHERE job.lock_owner = $owner AND job.lease_token IS NOT NULL AND job.status = 'processing'
 WITH job LIMIT $limit
 WITH job ORDER BY job.id
 {LOCK}
@@ -76,23 +81,23 @@ SET {TIER_AFTER_STRIKES}
 """
 
 RETRY_FAILED = f"""
-MATCH (job:EmbedJob) {BY_STATUS}
-WHERE job.status = 'failed' AND job.id IS NOT NULL
+MATCH (job:EmbedJob) {BY_END}
+WHERE job.status = 'failed' AND job.processed_at IS NOT NULL AND job.id IS NOT NULL
   AND ($category IS NULL OR job.error_category = $category)
-WITH job ORDER BY coalesce(job.processed_at, 0), job.id LIMIT $limit
+WITH job ORDER BY job.status, job.processed_at, job.id LIMIT $limit
 WITH job ORDER BY job.id
 {LOCK}
 WITH job WHERE job.status = 'failed'
-SET job.status = 'pending', job.available_at = {REAL_NOW}, job.again = null, {FRESH_START}
+SET job.status = 'pending', job.available_at = {REAL_NOW}, job.again = null, {RANKED},
+    {FRESH_START}
 RETURN collect(job.id) AS done
 """
 
 CUTOFF = f"RETURN {NOW} - $age AS cutoff"
 
-# Found by place, and looked at again under the lock: a job revived meanwhile stays. The index is
-# named: the planner might rather walk all jobs of the status, by the index of status and id.
-ENDED_JOBS = """
-MATCH (job:EmbedJob) USING INDEX SEEK job:EmbedJob(status, processed_at, id)
+# Found by place, and looked at again under the lock: a job revived meanwhile stays.
+ENDED_JOBS = f"""
+MATCH (job:EmbedJob) {BY_END}
 WHERE job.status = $status AND job.processed_at < $cutoff AND job.id IS NOT NULL
 RETURN elementId(job) AS place
 """
@@ -127,7 +132,7 @@ RETURN updateStatistics.nodesDeleted AS deleted, failedOperations AS failed,
 
 # The same without APOC. It cannot run inside another transaction.
 DELETE_ENDED_JOBS = f"""
-MATCH (job:EmbedJob) USING INDEX SEEK job:EmbedJob(status, processed_at, id)
+MATCH (job:EmbedJob) {BY_END}
 WHERE job.status = $status AND job.processed_at < $cutoff AND job.id IS NOT NULL
 CALL (job) {{
     {LOCK}

@@ -17,16 +17,21 @@ class Neo4jJobHistory(JobHistory):
         self._queue = queue
 
     def ended(
-        self, *, since: datetime, after: EmbedJob | None = None, limit: int = PAGE
+        self,
+        *,
+        since: datetime | None = None,
+        status: JobStatus | None = None,
+        after: EmbedJob | None = None,
+        limit: int = PAGE,
     ) -> tuple[EmbedJob, ...]:
         ended_at, job_id = place_behind(after, since=since)
-        return self._jobs(cypher.ENDED_JOBS, ended_at=ended_at, id=job_id, limit=limit)
+        statuses = [status] if status else ["completed", "failed"]
+        return self._jobs(
+            cypher.ENDED_JOBS, statuses=statuses, ended_at=ended_at, id=job_id, limit=limit
+        )
 
-    def walk(
-        self, *, after: JobId | None = None, limit: int = PAGE, status: JobStatus | None = None
-    ) -> tuple[EmbedJob, ...]:
-        statement = cypher.WALK_JOBS if status is None else cypher.WALK_JOBS_OF_STATUS
-        return self._jobs(statement, after=after or "", status=status, limit=limit)
+    def walk(self, *, after: JobId | None = None, limit: int = PAGE) -> tuple[EmbedJob, ...]:
+        return self._jobs(cypher.WALK_JOBS, after=after or "", limit=limit)
 
     def ahead_of(self, job: EmbedJob, *, limit: int = PAGE) -> int:
         found = self._queue.read(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 
 from embed_pipeline.errors import ErrorCategory
@@ -22,33 +23,24 @@ WORKER_KILLER = FailureRecord(
 )
 
 SAMPLE = 500
-"""Processing jobs that one look goes through for a missing end of lease."""
-
-_PLACE = "recovery"
-"""The state that remembers where the last look stopped, in a queue larger than one look."""
+"""Jobs that one look goes through for a missing end of lease."""
 
 
 def lock_stale(transaction: QueueTransaction, limit: int) -> list[Row]:
-    after, seen = _look_for_unended(transaction)
-    if seen["looked"] == SAMPLE:
-        transaction.set_state(_PLACE, {"after": seen["last"]})
-    elif after:
-        transaction.set_state(_PLACE, {"after": ""})
-    locked = transaction.locked(cypher.LOCK_STALE_JOBS, unended=seen["unended"], limit=limit)
+    unended = _look_for_unended(transaction)
+    locked = transaction.locked(cypher.LOCK_STALE_JOBS, unended=unended, limit=limit)
     return list(locked["jobs"])
 
 
 def has_stale(look: QueueReading) -> bool:
-    if look.one(cypher.HAS_EXPIRED)["found"]:
-        return True
-    _, seen = _look_for_unended(look)
-    return bool(seen["unended"])
+    return bool(look.one(cypher.HAS_EXPIRED)["found"] or _look_for_unended(look))
 
 
-def _look_for_unended(look: QueueReading) -> tuple[str, Row]:
-    place = look.state(_PLACE)
-    after = place["after"] if place else ""
-    return after, look.one(cypher.LOOK_FOR_UNENDED, after=after, sample=SAMPLE)
+def _look_for_unended(look: QueueReading) -> list[str]:
+    """Our ids are hexadecimal, so a place that is drawn by lot is as good as any other."""
+    place = uuid.uuid4().hex
+    unended: list[str] = look.one(cypher.LOOK_FOR_UNENDED, place=place, sample=SAMPLE)["unended"]
+    return unended
 
 
 def lock_owners(transaction: QueueTransaction, limit: int, *, owner: str) -> list[Row]:

@@ -24,7 +24,7 @@ from embed_pipeline.stores.neo4j.schema_cypher import (
 )
 from embed_pipeline.stores.neo4j.session import Neo4jDatabase, Row, Tx
 
-VERSIONS = {"queue": 2, "graph": 1}
+VERSIONS = {"queue": 3, "graph": 1}
 
 LOCKS = ("lease",)
 """Nodes that a transaction locks to be alone with its decision."""

@@ -38,16 +38,14 @@ def _index(name: str, label: str, *properties: str) -> Rule:
 QUEUE_RULES = (
     _unique("embedjob_id", "EmbedJob", "id"),
     _unique("embedjob_key", "EmbedJob", "entity_uid", "model", "version"),
+    # A change of status should touch few of these: each holds one kind of jobs, because one of
+    # its properties is null for all others (rank, end of lease, holder, end).
     # Equality down to the due time, so that a lease seeks and never walks deferred jobs.
     _index("embedjob_ready", "EmbedJob", "status", "model", "rank", "tier", "available_at"),
     _index("embedjob_expiry", "EmbedJob", "status", "lock_until"),
     # With the id, so that the history pages through jobs that ended in the same millisecond.
     _index("embedjob_ended_id", "EmbedJob", "status", "processed_at", "id"),
-    # Jobs that another program left without an end of lease are in no index on it.
-    _index("embedjob_status", "EmbedJob", "status", "id"),
-    # Null for everything but leased jobs, so these two stay small.
-    _index("embedjob_token", "EmbedJob", "lease_token"),
-    _index("embedjob_owner", "EmbedJob", "lock_owner", "lock_until"),
+    _index("embedjob_holder", "EmbedJob", "lock_owner", "lease_token"),
     _index("queueevent_at", "QueueEvent", "at", "number"),
     _unique("queuelock_name", "QueueLock", "name"),
     _unique("queuestate_name", "QueueState", "name"),
@@ -55,7 +53,7 @@ QUEUE_RULES = (
     _unique("budget_provider", "Budget", "provider"),
 )
 
-RETIRED_QUEUE_INDEXES = ("embedjob_ended",)
+RETIRED_QUEUE_INDEXES = ("embedjob_ended", "embedjob_status", "embedjob_token", "embedjob_owner")
 """Made by earlier versions, and kept up at every change of a job for nothing."""
 
 
@@ -119,11 +117,15 @@ MERGE (graph:EmbeddingGraph {name: 'graph'}) SET graph.schema_version = $version
 
 MAKE_LOCKS = "UNWIND $names AS name MERGE (:QueueLock {name: name})"
 
-# Jobs that another program wrote lack what our indexes are made of, and would never be found.
+# Jobs that another program wrote lack what our indexes are made of, and would never be found. One
+# without an end of lease is stale.
 ADOPT_JOBS = """
 MATCH (job:EmbedJob)
-WHERE job.rank IS NULL OR job.tier IS NULL OR job.available_at IS NULL OR job.attempts IS NULL
+WHERE job.tier IS NULL OR job.available_at IS NULL OR job.attempts IS NULL
    OR job.priority IS NULL OR job.max_attempts IS NULL OR job.created_at IS NULL
+   OR job.status = 'pending' AND job.rank IS NULL
+   OR job.status = 'processing' AND job.lock_until IS NULL
+   OR job.status IN ['completed', 'failed'] AND job.processed_at IS NULL
 CALL (job) {
     SET job._lock = true REMOVE job._lock
     WITH job, coalesce(toInteger(job.priority), $priority) AS priority
@@ -131,12 +133,16 @@ CALL (job) {
          CASE WHEN priority < $lowest THEN $lowest
               WHEN priority > $highest THEN $highest ELSE priority END AS within
     SET job.priority = priority,
-        job.rank = coalesce(job.rank, -within),
+        job.rank = CASE job.status WHEN 'pending' THEN coalesce(job.rank, -within) END,
         job.tier = coalesce(job.tier, 0),
         job.created_at = coalesce(job.created_at, $now, timestamp()),
         job.attempts = coalesce(job.attempts, 0),
         job.max_attempts = coalesce(job.max_attempts, $max_attempts)
-    SET job.available_at = coalesce(job.available_at, job.created_at)
+    SET job.available_at = coalesce(job.available_at, job.created_at),
+        job.lock_until = CASE job.status
+            WHEN 'processing' THEN coalesce(job.lock_until, job.created_at) END,
+        job.processed_at = CASE WHEN job.status IN ['completed', 'failed']
+            THEN coalesce(job.processed_at, job.created_at) END
     RETURN job.id AS id
 } IN TRANSACTIONS OF 1000 ROWS
 RETURN count(id) AS adopted

@@ -17,18 +17,19 @@ class SqliteJobHistory(JobHistory):
         self._queue = queue
 
     def ended(
-        self, *, since: datetime, after: EmbedJob | None = None, limit: int = PAGE
+        self,
+        *,
+        since: datetime | None = None,
+        status: JobStatus | None = None,
+        after: EmbedJob | None = None,
+        limit: int = PAGE,
     ) -> tuple[EmbedJob, ...]:
         ended_at, job_id = place_behind(after, since=since)
-        return self._jobs(sql.ENDED_JOBS, ended_at=ended_at, id=job_id, limit=limit)
+        statement = sql.FAILED_JOBS if status is JobStatus.FAILED else sql.ENDED_JOBS
+        return self._jobs(statement, ended_at=ended_at, id=job_id, status=status, limit=limit)
 
-    def walk(
-        self, *, after: JobId | None = None, limit: int = PAGE, status: JobStatus | None = None
-    ) -> tuple[EmbedJob, ...]:
-        statement = {None: sql.WALK_JOBS, JobStatus.FAILED: sql.WALK_FAILED_JOBS}.get(
-            status, sql.WALK_JOBS_OF_STATUS
-        )
-        return self._jobs(statement, after=after or "", status=status, limit=limit)
+    def walk(self, *, after: JobId | None = None, limit: int = PAGE) -> tuple[EmbedJob, ...]:
+        return self._jobs(sql.WALK_JOBS, after=after or "", limit=limit)
 
     def ahead_of(self, job: EmbedJob, *, limit: int = PAGE) -> int:
         with self._queue.reading() as look:

@@ -5,20 +5,18 @@ from __future__ import annotations
 ENDED_JOBS = """
 SELECT * FROM embed_job
 WHERE status IN ('completed', 'failed') AND (processed_at, id) > (:ended_at, :id)
+  AND (:status IS NULL OR status = :status)
+ORDER BY processed_at, id LIMIT :limit
+"""
+
+# Few among many, so they have an index of their own.
+FAILED_JOBS = """
+SELECT * FROM embed_job
+WHERE status = 'failed' AND (processed_at, id) > (:ended_at, :id)
 ORDER BY processed_at, id LIMIT :limit
 """
 
 WALK_JOBS = "SELECT * FROM embed_job WHERE id > :after ORDER BY id LIMIT :limit"
-
-WALK_FAILED_JOBS = """
-SELECT * FROM embed_job WHERE status = 'failed' AND id > :after ORDER BY id LIMIT :limit
-"""
-
-# Passes over jobs of other statuses: an index on the status of all jobs would have to be kept by
-# every lease and completion, which then take more than twice as long. A whole walk is one scan.
-WALK_JOBS_OF_STATUS = """
-SELECT * FROM embed_job WHERE id > :after AND status = :status ORDER BY id LIMIT :limit
-"""
 
 COUNT_AHEAD = """
 SELECT count(*) AS ahead FROM (

@@ -6,7 +6,7 @@ import sqlite3
 
 from embed_pipeline.errors import SchemaMissing
 
-VERSION = 2
+VERSION = 3
 
 _TABLES = """
 CREATE TABLE embed_job (
@@ -48,11 +48,9 @@ CREATE TABLE embed_job (
 -- Equality down to the due time, so that a lease seeks and never walks deferred jobs.
 CREATE INDEX job_ready ON embed_job (model, rank, tier, available_at) WHERE status = 'pending';
 CREATE INDEX job_expiry ON embed_job (lock_until) WHERE status = 'processing';
-CREATE INDEX job_owner ON embed_job (lock_owner, lock_until) WHERE status = 'processing';
-CREATE INDEX job_token ON embed_job (lease_token) WHERE status = 'processing';
+CREATE INDEX job_holder ON embed_job (lock_owner, lease_token) WHERE status = 'processing';
 CREATE INDEX job_ended ON embed_job (processed_at, id) WHERE status IN ('completed', 'failed');
-CREATE INDEX job_failed ON embed_job (processed_at) WHERE status = 'failed';
-CREATE INDEX job_failed_id ON embed_job (id) WHERE status = 'failed';
+CREATE INDEX job_failed ON embed_job (processed_at, id) WHERE status = 'failed';
 
 CREATE TABLE event (
     seq INTEGER PRIMARY KEY,
@@ -85,6 +83,15 @@ _UPGRADES = {
 DROP INDEX job_ended;
 CREATE INDEX job_ended ON embed_job (processed_at, id) WHERE status IN ('completed', 'failed');
 CREATE INDEX job_failed_id ON embed_job (id) WHERE status = 'failed';
+""",
+    # Fewer indexes for every lease and completion to keep.
+    2: """
+DROP INDEX job_owner;
+DROP INDEX job_token;
+DROP INDEX job_failed;
+DROP INDEX job_failed_id;
+CREATE INDEX job_holder ON embed_job (lock_owner, lease_token) WHERE status = 'processing';
+CREATE INDEX job_failed ON embed_job (processed_at, id) WHERE status = 'failed';
 """,
 }
 """What makes a file of this version one of the next."""
