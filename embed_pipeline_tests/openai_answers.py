@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from embed_pipeline.providers.tokens import encoding
+from embed_pipeline.providers.tokens import tokenizer
 from embed_pipeline_tests.openai_faults import Fault, Item, Reply, error_reply, unknown_model
 
 MAX_INPUTS = 2048
@@ -37,10 +37,7 @@ def exceeds(texts: Sequence[str], most: int) -> bool:
     """By the real tokenizer; not asked for short texts, because a token has a byte or more."""
     if sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) <= most:
         return False
-    try:
-        return sum(len(encoding().encode_ordinary(text)) for text in texts) > most
-    except ValueError:  # a text too long even to be counted
-        return True
+    return sum(map(tokenizer().count, texts)) > most
 
 
 def vector_for(text: str, dimensions: int) -> Vectors:

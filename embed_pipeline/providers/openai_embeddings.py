@@ -67,7 +67,9 @@ class OpenAIEmbeddings(EmbeddingProvider):
         try:
             answer = client.embeddings.with_raw_response.create(
                 model=self._config.model_name,
-                input=list(texts),
+                # As a body of its own: the SDK looks at every text of its parameter several times.
+                input=[],
+                extra_body={"input": list(texts)},
                 # Float32 as it is: no decimal digits to parse, no lists of floats before numpy.
                 encoding_format="base64",
                 dimensions=self._dimensions if sends_dimensions(self._config) else openai.omit,

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import threading
-import warnings
 from collections.abc import Sequence
 from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder
+from pathlib import Path
 from typing import Protocol
 
 from embed_pipeline.ports.embedding_provider import Input, Limits
 
-# The tokenizer refuses texts of 200 000 tokens. A limit of 100 000, the most that can be set, and
-# what one more step of characters of four bytes can add stay below that.
 _STEP = 24_000
-_LONGEST_READ = 999_999
-"""The tokenizer takes no more characters; what lies beyond is cut off, whatever it is."""
+"""Characters: what is cut is read in such steps, so that a book costs no more than its start."""
 # What follows a beginning can change its last tokens; this many are more than it ever changes.
 _UNSETTLED = 256
 
@@ -38,10 +37,10 @@ def estimated(text: str) -> int:
 def _fitted(text: str, limit: int | None) -> Input:
     if limit is None or not _is_valid(text):
         return Input(text=text, tokens=estimated(text))
-    beginning, tokens = _read(text, enough=limit)
-    if len(beginning) == len(text) and len(tokens) <= limit:
-        return Input(text=text, tokens=max(len(tokens), estimated(text)))
-    kept, count = _cut(tokens, limit)
+    count = tokenizer().count_till_limit(text, limit)
+    if count is not None:
+        return Input(text=text, tokens=max(count, estimated(text)))
+    kept, count = _cut(_first_tokens(text, enough=limit), limit)
     return Input(text=kept, tokens=max(count, estimated(kept)), truncated=True)
 
 
@@ -53,18 +52,14 @@ def _is_valid(text: str) -> bool:
     return True
 
 
-def _read(text: str, *, enough: int) -> tuple[str, list[int]]:
-    """The text and its tokens; of a long one a beginning that has more than `enough` for certain.
-
-    A book then costs no more than its first pages.
-    """
-    length = 2 * _STEP
+def _first_tokens(text: str, *, enough: int) -> list[int]:
+    """More than `enough` for certain, which the text has."""
+    length = _STEP
     while True:
-        beginning = text[:length]
-        tokens = encoding().encode_ordinary(beginning)
-        if length >= min(len(text), _LONGEST_READ) or len(tokens) > enough + _UNSETTLED:
-            return beginning, tokens
-        length = min(length + _STEP, _LONGEST_READ)
+        tokens = tokenizer().encode(text[:length])
+        if length >= len(text) or len(tokens) > enough + _UNSETTLED:
+            return tokens
+        length += _STEP
 
 
 def _cut(tokens: list[int], limit: int) -> tuple[str, int]:
@@ -74,32 +69,50 @@ def _cut(tokens: list[int], limit: int) -> tuple[str, int]:
     """
     kept = limit
     while True:
-        text = encoding().decode_bytes(tokens[:kept]).decode("utf-8", "ignore")
-        count = len(encoding().encode_ordinary(text))
+        try:
+            text = tokenizer().decode(tokens[:kept])
+        except ValueError:  # the end of a character is missing
+            kept -= 1
+            continue
+        count = tokenizer().count(text)
         if count <= limit:
             return text, count
         kept -= count - limit
 
 
-class _Encoding(Protocol):
-    def encode_ordinary(self, text: str) -> list[int]: ...
+class Tokenizer(Protocol):
+    def encode(self, text: str) -> list[int]: ...
 
-    def decode_bytes(self, tokens: Sequence[int]) -> bytes: ...
+    def decode(self, tokens: list[int]) -> str:
+        """ValueError where they end inside a character."""
+
+    def count(self, text: str) -> int: ...
+
+    def count_till_limit(self, text: str, token_limit: int) -> int | None:
+        """None where there are more."""
 
 
-def encoding() -> _Encoding:
+def tokenizer() -> Tokenizer:
     """The tokenizer of OpenAI's embedding models, loaded once in a process."""
     with _loading:
         return _load()
 
 
 @cache
-def _load() -> _Encoding:
-    # A second and a hundred megabytes: only for those who count.
-    with warnings.catch_warnings():
-        # It reads its vocabulary in a way that is deprecated in Python 3.11.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        from bpe_openai import get_encoding  # type: ignore[import-untyped]
+def _load() -> Tokenizer:
+    """Only the compiled part of the package, which has all it needs in itself.
 
-        loaded: _Encoding = get_encoding("cl100k_base")
+    The package around it reads five vocabularies in Python first: a second and 70 MB per run, for
+    an interface that is not used here.
+    """
+    package = importlib.util.find_spec("bpe_openai")
+    assert package is not None, "bpe-openai is among the dependencies"
+    assert package.origin is not None, "it is a package with files"
+    folder = str(Path(package.origin).parent)
+    spec = FileFinder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES)).find_spec("_bindings")
+    assert spec is not None, "the package has a compiled part"
+    assert spec.loader is not None, "which was found by its loader"
+    bindings = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bindings)
+    loaded: Tokenizer = bindings.tokenizer_for_encoding("cl100k_base")
     return loaded
