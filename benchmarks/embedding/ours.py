@@ -107,6 +107,7 @@ def main() -> None:
     settings = load_settings()
     initialise_stores(settings)
     tools = open_tools(settings)
+    begun = time.process_time()
     if task == "fill":
         measured = fill(tools, int(rest[0]))
     elif task == "drain":
@@ -116,7 +117,7 @@ def main() -> None:
     else:
         measured = writes_alone(tools, int(rest[0]))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps(measured | {"peak_mb": peak}))
+    print(json.dumps(measured | {"peak_mb": peak, "our_cpu": time.process_time() - begun}))
 
 
 if __name__ == "__main__":

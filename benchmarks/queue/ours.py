@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from benchmarks.queue.contestant import FIRST, PAGE, USUAL, Contestant, Worked
+from benchmarks.servers import production_server
 from embed_pipeline.model.job import EntityUid, JobRequest
 from embed_pipeline.model.policy import QueuePolicy
 from embed_pipeline.ports.job_store import JobStore
@@ -22,14 +23,10 @@ from embed_pipeline.stores.neo4j.queue import QueueDatabase
 from embed_pipeline.stores.neo4j.session import Neo4jDatabase
 from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
 from embed_pipeline.stores.sqlite.queue import QueueFile
-from embed_pipeline_tests.neo4j_bed import QUEUE, Server
+from embed_pipeline_tests.neo4j_bed import QUEUE
 
 MODEL = "mock/mock@64"
 SHORT = QueuePolicy(lock_duration=timedelta(milliseconds=1))
-
-# A page cache that holds the data, as a production server would have; the rest is its default.
-MEMORY = {"server.memory.pagecache.size": "512m"}
-HEAP = ("-Xms1g", "-Xmx1g")
 
 OpenStore = Callable[[QueuePolicy | None], JobStore]
 
@@ -104,7 +101,7 @@ def sqlite() -> Iterator[Contestant]:
 @contextmanager
 def neo4j() -> Iterator[Contestant]:
     with tempfile.TemporaryDirectory(prefix="queue-benchmark-") as folder:
-        server = Server(QUEUE, home=Path(folder), settings=MEMORY, java_options=HEAP)
+        server = production_server(QUEUE, home=Path(folder))
         server.start()
         try:
             address = server.address
