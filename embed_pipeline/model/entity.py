@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from itertools import chain
 
 from embed_pipeline.errors import RequestError
@@ -45,7 +46,7 @@ class NewEntity:
         return self.uid or uid_for(self.name, self.entity_type)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Entity:
     """`texts` are the values of the mapping's text properties, in its order."""
 
@@ -59,11 +60,11 @@ class Entity:
     def is_valid(self) -> bool:
         return self.valid_to is None
 
-    @property
+    @cached_property
     def text(self) -> str:
         return embedding_text(self.texts)
 
-    @property
+    @cached_property
     def version(self) -> str:
         return version_of(self.text)
 

@@ -47,7 +47,8 @@ RETURN e.{key} AS uid
 READ_ENTITIES = """
 UNWIND $uids AS uid
 MATCH (e:{entity} {{{key}: uid}})
-RETURN {read}
+WITH {read}
+RETURN collect(entity) AS found
 """
 
 # `> ''` leaves out nodes that have no key, or one that is not a string: nobody can name them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from embed_pipeline.model.embedding import Created, VectorFacts, check_limit, flaw_of
 from embed_pipeline.model.entity import Entity, NewEntity, check_entities, merged
@@ -14,6 +15,9 @@ from embed_pipeline.stores.neo4j.entity_graph import Graph, GraphSession, in_bat
 
 BATCH = 1000
 """Entities of one transaction; a larger call is several, each of them whole."""
+
+READ_BATCH = 250
+"""Entities that the server holds in memory at once to answer in one row."""
 
 
 class _Batch:
@@ -130,7 +134,16 @@ def read(graph: Graph, uids: Sequence[EntityUid]) -> Mapping[EntityUid, Entity]:
     if not uids:
         return {}
     asked = sorted(set(uids))
-    found = graph.read(lambda session: session.entities(cypher.READ_ENTITIES, uids=asked))
+
+    def look_up(session: GraphSession) -> list[Any]:
+        parts = in_batches(asked, READ_BATCH)
+        return [
+            values
+            for part in parts
+            for values in session.collected(cypher.READ_ENTITIES, uids=part)
+        ]
+
+    found = [entity_rows.entity_of(values, graph.mapping) for values in graph.read(look_up)]
     return {entity.uid: entity for entity in found}
 
 

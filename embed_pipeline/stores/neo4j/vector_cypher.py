@@ -12,7 +12,8 @@ LOCK_ENTITIES = """
 UNWIND $uids AS uid
 MATCH (e:{entity} {{{key}: uid}})
 SET e._lock = true REMOVE e._lock
-RETURN {read}, {all_facts}
+WITH {read}, {all_facts}
+RETURN collect([entity, facts]) AS found
 """
 
 WRITE_VECTORS = """

@@ -66,17 +66,15 @@ def _land(
     """The valid entities under our lock; those that still have the embedded texts got theirs."""
     models = model_registry.read_models(session)
     record = model_registry.taking_vectors(models, model)
-    others = {*model_registry.properties_taking(models)} - {record.vector_property}
-    locked = _lock(session, writes, sorted(others))
+    others = [m for m in models if m.takes_vectors and m.model != record.model]
+    locked = _lock(session, writes, sorted(m.vector_property for m in others))
     rows = []
     for write in writes:
         if write.uid not in locked or locked[write.uid][0].texts != write.texts:
             continue
+        # This model has it now; the others may not.
         entity, facts = locked[write.uid]
-        facts[record.vector_property] = VectorFacts(
-            model=record.model, version=write.version, dimensions=record.dimensions
-        )
-        is_settled = model_registry.is_settled(entity, facts, models)
+        is_settled = not others or model_registry.is_settled(entity, facts, others)
         rows.append(entity_rows.written_row(write, is_settled=is_settled, packed=packed))
     if rows:
         session.all(
@@ -93,16 +91,16 @@ def _lock(
     session: GraphSession, writes: Sequence[VectorWrite], properties: Sequence[str]
 ) -> dict[EntityUid, tuple[Entity, Facts]]:
     """The valid ones; nobody can change them until this transaction ends."""
-    rows = session.all(
+    found = session.collected(
         cypher.LOCK_ENTITIES,
         uids=_uids(writes),
         vectors=model_registry.names_of(properties),
     )
     locked: dict[EntityUid, tuple[Entity, Facts]] = {}
-    for row in rows:
-        entity = entity_rows.entity_of(row["entity"], session.mapping)
+    for values, all_facts in found:
+        entity = entity_rows.entity_of(values, session.mapping)
         if entity.is_valid:
-            facts = map(entity_rows.facts_of, row["facts"])
+            facts = map(entity_rows.facts_of, all_facts)
             locked[entity.uid] = entity, dict(zip(properties, facts, strict=True))
     return locked
 
