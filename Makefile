@@ -51,8 +51,9 @@ dev: $(INSTALLED) $(DAGSTER_HOME)/dagster.yaml  ## Open the Dagster UI on the sa
 neo4j: $(INSTALLED)  ## Start the two Neo4j servers of the tests and print how to use them.
 	@$(BIN)/python -m embed_pipeline_tests.neo4j_bed --home $(EMBED_HOME)/neo4j
 
-test: lint  ## Check style and types, run all tests.
-	@$(BIN)/pytest -n auto --dist loadfile
+test: $(INSTALLED)  ## Check style and types, run all tests.
+	@$(BIN)/python -m embed_pipeline_tests.neo4j_bed.fetch & \
+	$(MAKE) --no-print-directory lint && $(BIN)/pytest -n auto --dist loadfile
 
 test-ui: $(INSTALLED)  ## Run the tests of the UI in Chromium, which is installed where it is missing.
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \

@@ -159,7 +159,7 @@ def prepared(folder: Path) -> Path:
     home = folder / "dagster"
     home.mkdir()
     settings = yaml.safe_load((ROOT / "dagster.yaml").read_text())
-    for ours in ("run_queue", "concurrency", "run_monitoring"):
+    for ours in ("run_queue", "concurrency", "run_monitoring", "python_logs"):
         settings.pop(ours, None)
     here = "dagster._core.launcher.sync_in_memory_run_launcher"
     settings["run_launcher"] = {"module": here, "class": "SyncInMemoryRunLauncher"}

@@ -49,27 +49,30 @@ def locked(path: Path) -> Iterator[None]:
 
 def jars_for(spec: Spec) -> Jars:
     """From the cache, else fetched into it: minutes, once."""
-    folder = cache_folder()
-    with locked(folder / "lock"):
-        server = _cached(folder, spec.release.coordinates, "jars")
-        coordinates = spec.release.apoc_coordinates if spec.apoc else None
-        plugins = _cached(folder, coordinates, "path") if coordinates else ()
+    server = _cached(spec.release.coordinates, "jars")
+    coordinates = spec.release.apoc_coordinates if spec.apoc else None
+    plugins = _cached(coordinates, "path") if coordinates else ()
     return Jars(server=server, plugins=plugins)
 
 
-def _cached(folder: Path, coordinates: str, question: str) -> tuple[Path, ...]:
-    """What jgo answered, noted down: asking it again costs a second and may ask the network."""
-    note = folder / f"{coordinates.replace(':', '_')}.json"
-    if note.exists():
-        known = tuple(folder / line for line in json.loads(note.read_text()))
-        if all(jar.exists() for jar in known):
-            return known
-    found = _ask_jgo(folder, coordinates, question)
-    # Relative, so that the cache may be moved.
-    lines = [os.path.relpath(jar, folder) for jar in found]
-    unfinished = note.with_suffix(".new")
-    unfinished.write_text(json.dumps(lines, indent=1))
-    unfinished.replace(note)
+def _cached(coordinates: str, question: str) -> tuple[Path, ...]:
+    """What jgo answered, noted down: asking it again costs a second and may ask the network.
+
+    A folder for each, because two that are fetched at once must not write the same files.
+    """
+    folder = cache_folder() / coordinates.replace(":", "_")
+    note = folder / "jars.json"
+    with locked(folder / "lock"):
+        if note.exists():
+            known = tuple(folder / line for line in json.loads(note.read_text()))
+            if all(jar.exists() for jar in known):
+                return known
+        found = _ask_jgo(folder, coordinates, question)
+        # Relative, so that the cache may be moved.
+        lines = [os.path.relpath(jar, folder) for jar in found]
+        unfinished = note.with_suffix(".new")
+        unfinished.write_text(json.dumps(lines, indent=1))
+        unfinished.replace(note)
     return found
 
 
