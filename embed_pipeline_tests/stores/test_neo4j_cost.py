@@ -15,6 +15,7 @@ from embed_pipeline.model.job import EntityUid, JobId, JobStatus
 from embed_pipeline.stores.neo4j import cypher_recovery
 from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
 from embed_pipeline.stores.neo4j.queue import QueueDatabase
+from embed_pipeline.stores.neo4j.recovering import SAMPLE
 from embed_pipeline.stores.neo4j.session import Neo4jDatabase, Row, Tx
 from embed_pipeline.stores.notation import to_ms
 from embed_pipeline_tests.clocks import DAY, HOUR, FakeClock
@@ -27,6 +28,8 @@ T = TypeVar("T")
 
 FEW, MANY = 1_000, 50_000
 NOISE = 10
+A_LOOK = 2 * SAMPLE + 100
+"""The id and the status of each job of a sample, and what a call costs anyway."""
 CLOCK = FakeClock()
 
 INSERT_CROWD = """
@@ -166,8 +169,8 @@ def crowded(neo4j_queue: BedServer, lease_costs: dict[str, int]) -> Address:
     ("call", "most"),
     [
         # A bounded look for jobs without an end of lease is part of these two.
-        pytest.param(lambda store: store.recover_stale(), 1_600, id="recover_stale"),
-        pytest.param(lambda store: store.has_stale(), 1_600, id="has_stale"),
+        pytest.param(lambda store: store.recover_stale(), A_LOOK, id="recover_stale"),
+        pytest.param(lambda store: store.has_stale(), A_LOOK, id="has_stale"),
         pytest.param(lambda store: store.recover_owner("nobody"), 50, id="recover_owner"),
         pytest.param(lambda store: store.next_due(model=MODEL), 100, id="next_due"),
         pytest.param(lambda store: store.live_owners(), 100, id="live_owners"),

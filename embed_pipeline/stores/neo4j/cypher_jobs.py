@@ -8,6 +8,7 @@ from embed_pipeline.stores.neo4j.cypher_parts import (
     FRESH_START,
     LOCK,
     NOW,
+    RANKED,
     REAL_NOW,
 )
 
@@ -38,12 +39,13 @@ SET job.status = 'pending', job.available_at = $at, job.priority = row.priority,
     {FRESH_START}
 """
 
-EXPEDITE_JOBS = """
+EXPEDITE_JOBS = f"""
 UNWIND $rows AS row
-MATCH (job:EmbedJob {id: row.id})
+MATCH (job:EmbedJob {{id: row.id}})
 WITH job, CASE WHEN job.priority > row.priority THEN job.priority ELSE row.priority END AS priority
-SET job.force = true, job.priority = priority, job.rank = -priority,
+SET job.force = true, job.priority = priority,
     job.available_at = CASE WHEN job.available_at < $at THEN job.available_at ELSE $at END
+SET {RANKED}
 """
 
 REPEAT_JOBS = """
@@ -97,6 +99,7 @@ CALL (now, tier) {{
     }}
     RETURN DISTINCT job LIMIT $room
 }}
+WITH job ORDER BY job.id
 SET job.status = 'processing', job.rank = null, job.lock_owner = $owner, job.lease_token = $token,
     job.lock_until = {REAL_NOW} + $duration, job.last_heartbeat_at = {REAL_NOW}
 RETURN collect(properties(job)) AS jobs

@@ -1,8 +1,10 @@
 """What the statements on jobs are made of, and the rules that they all keep.
 
 A write takes the job's lock by writing a property, then looks again: whatever an index or an
-earlier read said may be old by then. Ids come sorted, so that nobody waits in a circle. A
-statement that locks for a decision returns one row: what it holds, and the time behind the locks.
+earlier read said may be old by then. Out of pending a job goes only under the lock node of
+leases (lease, cancel), so that these need no second look. Ids come sorted, so that nobody waits in
+a circle. A statement that locks for a decision returns one row: what it holds, and the time
+behind the locks.
 
 `$now` is the injected clock in milliseconds; null means the server's. What is compared uses
 `timestamp()`, which stands still while a statement waits (late is safe); what is granted uses the
@@ -11,6 +13,8 @@ filled with these constants.
 """
 
 from __future__ import annotations
+
+from embed_pipeline.model.job import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY
 
 NOW = "coalesce($now, timestamp())"
 REAL_NOW = "coalesce($now, datetime.realtime().epochMillis)"
@@ -32,9 +36,11 @@ IS_HELD = "job.status = 'processing' AND job.lock_owner = $owner AND job.lease_t
 UNLOCKED = "job.lock_owner = null, job.lock_until = null, job.lease_token = null"
 
 # Only pending jobs have a rank, so that the others cost the index of pending jobs nothing.
-RANKED = """
-    job.rank = CASE WHEN job.priority > 9 THEN -9
-                    WHEN job.priority < 0 THEN 0 ELSE -job.priority END
+# Other programs leave any priority, or none.
+RANKED = f"""
+    job.rank = CASE WHEN job.priority > {HIGHEST_PRIORITY} THEN -{HIGHEST_PRIORITY}
+                    WHEN job.priority < {LOWEST_PRIORITY} THEN -{LOWEST_PRIORITY}
+                    ELSE -coalesce(job.priority, {DEFAULT_PRIORITY}) END
 """
 
 # Zero, false and "no" are not stored where missing means the same: fewer properties to touch.

@@ -16,17 +16,14 @@ from embed_pipeline.stores.neo4j.cypher_parts import (
 
 _IS_STALE = f"job.status = 'processing' AND (job.lock_until IS NULL OR job.lock_until < {NOW})"
 
-# A job that another program left without an end of lease is in no index on it. A walk in a
-# circle, from anywhere: a short queue is seen as a whole.
+# A job that another program left without an end of lease is in no index on it.
 LOOK_FOR_UNENDED = """
 CALL () {
-    MATCH (job:EmbedJob) WHERE job.id > $place RETURN job ORDER BY job.id LIMIT $sample
-  UNION ALL
-    MATCH (job:EmbedJob) WHERE job.id <= $place RETURN job ORDER BY job.id LIMIT $sample
+    MATCH (job:EmbedJob) WHERE job.id > $after RETURN job ORDER BY job.id LIMIT $sample
 }
-WITH job LIMIT $sample
-WHERE job.status = 'processing' AND job.lock_until IS NULL
-RETURN collect(job.id) AS unended
+RETURN count(job) AS looked, max(job.id) AS last,
+       collect(CASE WHEN job.status = 'processing' AND job.lock_until IS NULL THEN job.id END)
+       AS unended
 """
 
 LOCK_STALE_JOBS = f"""

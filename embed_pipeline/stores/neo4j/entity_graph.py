@@ -48,6 +48,8 @@ class Graph:
         check_mapping(mapping)
         self.mapping = mapping
         self.database = database
+        self.indexed: set[str] = set()
+        """Models whose indexes were seen: they are looked for once in a process."""
 
     def read(self, work: Callable[[GraphSession], T]) -> T:
         return self.database.read(lambda tx: work(GraphSession(tx, self.mapping)))

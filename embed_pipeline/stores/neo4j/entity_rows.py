@@ -113,6 +113,8 @@ def _properties(entity: Entity, mapping: EntityMapping) -> dict[str, TextValue]:
 
 
 def _text_of(value: object) -> TextValue:
+    if isinstance(value, str):
+        return value
     if isinstance(value, list):
         return tuple(text for item in value if (text := _spoken(item)) is not None)
     return _spoken(value)

@@ -227,7 +227,7 @@ class Neo4jJobStore(JobStore):
         return None if due is None else from_ms(due)
 
     def has_stale(self) -> bool:
-        return self.queue.read(recovering.has_stale)
+        return self.queue.read(recovering.has_expired) or self.queue.write(recovering.has_unended)
 
     def live_owners(self) -> frozenset[str]:
         return self.queue.read(leasing.live_owners)

@@ -83,8 +83,9 @@ def register_first(graph: Graph, model: str, *, dimensions: int) -> ModelRecord 
         vector_index(graph, wanted)
         registered = graph.write(lambda session: _register(session, wanted))
     record = _same_model(registered, wanted)
-    if record is not None:
+    if record is not None and record.model not in graph.indexed:
         ensure_indexes(graph, record)
+        graph.indexed.add(record.model)
     return record
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 
 from embed_pipeline.errors import ErrorCategory
@@ -22,25 +21,43 @@ WORKER_KILLER = FailureRecord(
     fail_code=LEASE_TIMEOUT,
 )
 
-SAMPLE = 500
+SAMPLE = 2_000
 """Jobs that one look goes through for a missing end of lease."""
+
+_PLACE = "recovery"
+"""The state that remembers where the last look stopped, in a queue longer than one look."""
 
 
 def lock_stale(transaction: QueueTransaction, limit: int) -> list[Row]:
-    unended = _look_for_unended(transaction)
-    locked = transaction.locked(cypher.LOCK_STALE_JOBS, unended=unended, limit=limit)
+    after, seen = _look_for_unended(transaction)
+    _move_on(transaction, after, seen)
+    locked = transaction.locked(cypher.LOCK_STALE_JOBS, unended=seen["unended"], limit=limit)
     return list(locked["jobs"])
 
 
-def has_stale(look: QueueReading) -> bool:
-    return bool(look.one(cypher.HAS_EXPIRED)["found"] or _look_for_unended(look))
+def has_expired(look: QueueReading) -> bool:
+    return bool(look.one(cypher.HAS_EXPIRED)["found"])
 
 
-def _look_for_unended(look: QueueReading) -> list[str]:
-    """Our ids are hexadecimal, so a place that is drawn by lot is as good as any other."""
-    place = uuid.uuid4().hex
-    unended: list[str] = look.one(cypher.LOOK_FOR_UNENDED, place=place, sample=SAMPLE)["unended"]
-    return unended
+def has_unended(transaction: QueueTransaction) -> bool:
+    """Where there is one the place stays, so that the recovery which follows looks there too."""
+    after, seen = _look_for_unended(transaction)
+    if not seen["unended"]:
+        _move_on(transaction, after, seen)
+    return bool(seen["unended"])
+
+
+def _look_for_unended(look: QueueReading) -> tuple[str, Row]:
+    place = look.state(_PLACE)
+    after = place["after"] if place else ""
+    return after, look.one(cypher.LOOK_FOR_UNENDED, after=after, sample=SAMPLE)
+
+
+def _move_on(transaction: QueueTransaction, after: str, seen: Row) -> None:
+    """Round and round, so that every job has its turn; a short queue is seen as a whole."""
+    following = seen["last"] if seen["looked"] == SAMPLE else ""
+    if following != after:
+        transaction.set_state(_PLACE, {"after": following})
 
 
 def lock_owners(transaction: QueueTransaction, limit: int, *, owner: str) -> list[Row]:

@@ -28,31 +28,35 @@ Facts = dict[str, VectorFacts | None]
 def versions(graph: Graph, uids: Sequence[EntityUid], *, model: str) -> Mapping[EntityUid, str]:
     if not uids:
         return {}
-    asked = sorted(set(uids))
-    rows = graph.read(partial(_usable, statement=cypher.EMBEDDED_VERSIONS, model=model, uids=asked))
+    asked = [{"uids": sorted(set(uids))}]
+    rows = graph.read(
+        partial(_usable, statement=cypher.EMBEDDED_VERSIONS, model=model, asked=asked)
+    )
     return {EntityUid(row["uid"]): row["version"] for row in rows}
 
 
 def of_versions(graph: Graph, wanted: Collection[str], *, model: str) -> Mapping[str, Vector]:
-    found: dict[str, Vector] = {}
-    for part in in_batches(sorted(set(wanted)), BATCH):
-        rows = graph.read(
-            partial(_usable, statement=cypher.VECTORS_OF_VERSIONS, model=model, versions=part)
-        )
-        found.update((row["version"], entity_rows.vector_of(row["vector"])) for row in rows)
-    return found
+    if not wanted:
+        return {}
+    # In parts: all at once would be gathered in the server's memory.
+    asked = [{"versions": part} for part in in_batches(sorted(set(wanted)), BATCH)]
+    rows = graph.read(
+        partial(_usable, statement=cypher.VECTORS_OF_VERSIONS, model=model, asked=asked)
+    )
+    return {row["version"]: entity_rows.vector_of(row["vector"]) for row in rows}
 
 
 def write(graph: Graph, writes: Sequence[VectorWrite], *, model: str) -> WriteReport:
     if not writes:
         return WriteReport()
-    record = model_registry.taking_vectors(graph.read(model_registry.read_models), model)
-    check_writes(writes, record)
     packed = graph.database.speaks_vectors
+    unchecked: Sequence[VectorWrite] = writes
     current: dict[EntityUid, Entity] = {}
     # Sorted, so that two callers lock what they share in the same order.
     for part in in_batches(sorted(writes, key=lambda write: write.uid), BATCH):
-        current.update(graph.write(partial(_land, writes=part, model=model, packed=packed)))
+        landing = partial(_land, writes=part, unchecked=unchecked, model=model, packed=packed)
+        current.update(graph.write(landing))
+        unchecked = ()
     return WriteReport(
         written=_uids(w for w in writes if w.uid in current and current[w.uid].texts == w.texts),
         superseded=_uids(w for w in writes if w.uid in current and current[w.uid].texts != w.texts),
@@ -61,11 +65,20 @@ def write(graph: Graph, writes: Sequence[VectorWrite], *, model: str) -> WriteRe
 
 
 def _land(
-    session: GraphSession, *, writes: Sequence[VectorWrite], model: str, packed: bool
+    session: GraphSession,
+    *,
+    writes: Sequence[VectorWrite],
+    unchecked: Sequence[VectorWrite],
+    model: str,
+    packed: bool,
 ) -> dict[EntityUid, Entity]:
-    """The valid entities under our lock; those that still have the embedded texts got theirs."""
+    """The valid entities under our lock; those that still have the embedded texts got theirs.
+
+    Before the first of a call lands, all of them are checked.
+    """
     models = model_registry.read_models(session)
     record = model_registry.taking_vectors(models, model)
+    check_writes(unchecked, record)
     others = [m for m in models if m.takes_vectors and m.model != record.model]
     locked = _lock(session, writes, sorted(m.vector_property for m in others))
     rows = []
@@ -119,15 +132,16 @@ def _uids(writes: Iterable[VectorWrite]) -> tuple[EntityUid, ...]:
     return tuple(dict.fromkeys(write.uid for write in writes))
 
 
-def _usable(session: GraphSession, *, statement: str, model: str, **asked: object) -> list[Row]:
+def _usable(
+    session: GraphSession, *, statement: str, model: str, asked: Iterable[Mapping[str, object]]
+) -> list[Row]:
     """Rows of vectors that are this model's and have its dimensions; none for an unknown one."""
     record = model_registry.find_model(session, model)
     if record is None:
         return []
-    return session.all(
-        statement,
-        of=record.vector_property,
-        model=record.model,
-        dimensions=record.dimensions,
-        **asked,
-    )
+    known = {"model": record.model, "dimensions": record.dimensions}
+    return [
+        row
+        for part in asked
+        for row in session.all(statement, of=record.vector_property, **known, **part)
+    ]
