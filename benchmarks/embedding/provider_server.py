@@ -55,12 +55,17 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        given = asked["input"]
-        count = 1 if isinstance(given, str) else len(given)
-        body = self.answers.body(count, packed=asked.get("encoding_format") == "base64")
+        texts = [asked["input"]] if isinstance(asked["input"], str) else asked["input"]
+        if not all(isinstance(text, str) for text in texts):
+            self._answer("400 Bad Request", b'{"error":{"message":"input must be texts"}}')
+            return
+        body = self.answers.body(len(texts), packed=asked.get("encoding_format") == "base64")
         time.sleep(self.latency)
+        self._answer("200 OK", body)
+
+    def _answer(self, status: str, body: bytes) -> None:
         head = (
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+            f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\n\r\n"
         )
         self.wfile.write(head.encode() + body)

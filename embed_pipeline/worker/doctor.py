@@ -15,10 +15,9 @@ from embed_pipeline.model.switch import SwitchState
 from embed_pipeline.model.window import Denied, Spent
 from embed_pipeline.worker.tools import Tools
 
-PACKAGES = ("dagster", "neo4j", "openai", "pandas", "typer")
+PACKAGES = ("dagster", "neo4j", "neo4j-rust-ext", "openai", "pandas", "typer")
 EXTRAS = {
     "wordllama": "local",
-    "neo4j-rust-ext": "fast",
     "psycopg": "reaper",
     "mcp": "mcp",
     "pyarrow": "parquet",
