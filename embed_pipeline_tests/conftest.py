@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import Scheduling
 
 pytest.register_assert_rewrite("embed_pipeline_tests.contracts")
 
@@ -12,3 +18,12 @@ from embed_pipeline_tests.clocks import FakeClock  # noqa: E402  (after the rewr
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    if config.getoption("dist") != "loadfile":
+        return None
+    from embed_pipeline_tests.scheduling import OneWorkerPerPair
+
+    return OneWorkerPerPair(config, log)

@@ -31,7 +31,7 @@ from benchmarks.servers import processor_seconds, production_server
 from embed_pipeline_tests.neo4j_bed import PAIR, SWAPPED_PAIR, Server, wiping
 from embed_pipeline_tests.neo4j_bed.probe import connect
 
-WARM_UPS, ROUNDS = 5, 3
+WARM_UPS, ROUNDS = 3, 3
 
 PROVIDER, WRITES, OURS, PEER = (
     "the provider alone",
@@ -158,6 +158,7 @@ def main() -> None:
     count = given.entities
     with bench(given) as place:
         say("warming up …")
+        place.run("ours", "warm-up", str(count))
         for _ in range(WARM_UPS):
             place.fresh(count)
             place.run("ours", "drain", str(count))

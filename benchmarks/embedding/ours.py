@@ -1,6 +1,6 @@
 """What one process of ours does, measured from inside it; run by `benchmarks.embedding`.
 
-    python -m benchmarks.embedding.ours (fill | drain | check | provider | writes) N
+    python -m benchmarks.embedding.ours (warm-up | fill | drain | check | provider | writes) N
 
 The settings come from the environment. Prints one line of JSON.
 """
@@ -58,6 +58,13 @@ def drain_all(tools: Tools, count: int) -> dict[str, float]:
     return {"entities": count, "seconds": time.perf_counter() - begun}
 
 
+def warm_up(tools: Tools, count: int) -> dict[str, float]:
+    """Many small batches: the servers compile what is called often, not what takes long."""
+    fill(tools, count)
+    drain(tools, owner="warm-up", limit=10, pace=Pace(tools.clock, limit=timedelta(hours=1)))
+    return {}
+
+
 def check(tools: Tools, count: int) -> dict[str, float]:
     """By the graph itself, not by what a run says of itself."""
     embedded = tools.graph.coverage(model=tools.model).embedded
@@ -109,6 +116,7 @@ def _entity(number: int) -> NewEntity:
 
 
 TASKS = {
+    "warm-up": warm_up,
     "fill": fill,
     "drain": drain_all,
     "check": check,
