@@ -18,14 +18,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Barrier
 
+from benchmarks.servers import production_server
 from embed_pipeline.model.entity import EntityMapping, NewEntity
 from embed_pipeline.stores.neo4j import schema
 from embed_pipeline.stores.neo4j.entity_store import Neo4jEntityStore
 from embed_pipeline.stores.neo4j.session import Neo4jDatabase
-from embed_pipeline_tests.neo4j_bed import GRAPH, Server
+from embed_pipeline_tests.neo4j_bed import GRAPH
 
 MODEL = "mock/mock@64"
-WARM_UP = 30
+WARM_UP = 300
 TARGET_MS = 100
 
 
@@ -92,7 +93,7 @@ def report(title: str, seconds: Sequence[float]) -> None:
 @contextmanager
 def graph() -> Iterator[Neo4jEntityStore]:
     with tempfile.TemporaryDirectory(prefix="create-benchmark-") as folder:
-        server = Server(GRAPH, home=Path(folder))
+        server = production_server(GRAPH, home=Path(folder))
         server.start()
         try:
             address = server.address
