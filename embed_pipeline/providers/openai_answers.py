@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import json
 
 import numpy as np
+from pydantic_core import from_json
 
 from embed_pipeline.errors import MalformedResponse
 from embed_pipeline.ports.embedding_provider import Vectors
@@ -17,7 +17,8 @@ def decoded(body: bytes) -> tuple[Vectors, int]:
     Read from the body itself: the SDK's models check nothing and cost more than the decoding.
     """
     try:
-        answer = json.loads(body)
+        # Many times faster than the standard library over the long strings that vectors are.
+        answer = from_json(body, cache_strings="keys")
         rows = {item["index"]: _row(item["embedding"]) for item in answer["data"]}
         vectors = np.stack([rows[index] for index in range(len(rows))])
         tokens = int((answer.get("usage") or {}).get("total_tokens") or 0)
