@@ -23,7 +23,7 @@ class Admitted:
     breaker: Breaker
     grant: Grant
     at: float
-    """When it was admitted, by the process's own clock."""
+    """When its grant was asked for, by the process's own clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +33,12 @@ class Held:
 
 
 def admit(tools: Tools, request: Request, lease: Lease) -> Admitted | Held:
-    at = tools.clock.monotonic()
     switch = tools.jobs.switch.read()
     breaker = tools.jobs.breakers.read(tools.provider.name)
     held = _held_by_state(tools, lease, switch, breaker)
     if held is not None:
         return held
+    at = tools.clock.monotonic()
     taken = tools.limiter.take(request.cost(tools.limiter.limit))
     if isinstance(taken, Denied):
         emit(
@@ -56,7 +56,7 @@ def is_outdated(tools: Tools, admitted: Admitted) -> bool:
     limit = tools.limiter.limit
     if limit is None:
         return False
-    return tools.clock.monotonic() - admitted.at > limit.sub_bucket.total_seconds()
+    return tools.clock.monotonic() - admitted.at > limit.grant_lasts.total_seconds()
 
 
 def _held_by_state(tools: Tools, lease: Lease, switch: Switch, breaker: Breaker) -> Held | None:

@@ -111,14 +111,15 @@ class Sending:
             self._tools.limiter.give_back(admitted.grant)
             self._waiting.appendleft((holding, request))
             return
-        self._keep_books(holding, admitted, answer)
-        holding.tally.truncated += sum(parcel.input.truncated for parcel in request.parcels)
+        # First of all: what is paid for must not be lost to an error of the books.
         self._deliver(holding, _paid(request, answer))
+        holding.tally.tokens += answer.tokens
+        holding.tally.truncated += sum(parcel.input.truncated for parcel in request.parcels)
+        self._keep_books(admitted, answer)
 
-    def _keep_books(self, holding: Holding, admitted: Admitted, answer: Embedded) -> None:
+    def _keep_books(self, admitted: Admitted, answer: Embedded) -> None:
         limiter, grant = self._tools.limiter, admitted.grant
         close_breaker(self._tools, admitted.breaker)
-        holding.tally.tokens += answer.tokens
         counts_tokens = limiter.limit is not None and limiter.limit.tokens is not None
         if counts_tokens and 0 < answer.tokens < grant.cost.tokens:
             limiter.give_back(grant, unused=Spent(tokens=grant.cost.tokens - answer.tokens))
