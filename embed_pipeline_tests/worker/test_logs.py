@@ -59,7 +59,7 @@ def test_job_failure_is_logged_with_the_state_of_the_operation(
     (entry,) = logs.of("job.failed")
     assert "poison" in str(entry["observations"])
     assert (entry["model"], entry["cache"]) == ("mock/mock@8", "miss")
-    assert entry["rateLimiter"]["requests"] == 9
+    assert entry["rateLimiter"]["requests"] == 8, "one for it, one to learn whether all is refused"
 
 
 def test_planned_retry_is_logged_as_a_warning_with_its_attempt(world: World, logs: Logbook) -> None:
