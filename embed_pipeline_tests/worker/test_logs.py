@@ -147,6 +147,28 @@ def test_every_batch_writes_a_metrics_line_of_its_own_numbers(world: World, logs
     assert lines[0]["tokens"] == 12
 
 
+def test_reused_vectors_are_counted_and_stand_in_the_metrics_line(
+    world: World, logs: Logbook
+) -> None:
+    twins = [
+        type(entity(0))(uid=uid(n), name="twin", properties={"observations": ("same",)})
+        for n in range(3)
+    ]
+    world.create(*twins[:2])
+    world.run()
+    world.create(twins[2])
+
+    world.run()
+
+    lines = logs.of("batch.measured")
+    assert [(line["embedded"], line["reused"], line["requests"]) for line in lines] == [
+        (1, 1, 1),
+        (0, 1, 0),
+    ]
+    counters = world.jobs.counters.read()
+    assert (counters["vectors_embedded"], counters["vectors_reused"]) == (1, 2)
+
+
 def test_counters_sum_over_all_batches(world: World) -> None:
     world.fill(5)
 
