@@ -17,12 +17,14 @@ from embed_pipeline.errors import (
     StoreFull,
     StoreUnavailable,
 )
+from embed_pipeline.model.breaker import Breaker
 from embed_pipeline.model.embedding import VectorWrite, WriteReport
 from embed_pipeline.model.entity import Entity
 from embed_pipeline.model.job import EntityUid, JobId, JobStatus
 from embed_pipeline.model.lease import Lease
 from embed_pipeline.model.window import Spent
 from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.failures import record_of
 from embed_pipeline.worker.lease import lease_batch
 from embed_pipeline.worker.pace import Pace
 from embed_pipeline.worker.report import Ending
@@ -295,6 +297,38 @@ def test_suspects_are_embedded_while_the_run_holds_nothing_else(
 
     assert tally.embedded == 12
     assert held["entity 6\nnote 6"] == {uid(6)}
+
+
+def test_probe_that_comes_to_a_run_which_holds_others_is_given_back_at_once(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = build(plan=replace(WIDE, concurrency=2))
+    world.fill(6)
+    leases: list[Lease] = []
+    free_again = threading.Event()
+    lease, give_back = world.jobs.lease, world.jobs.breakers.give_back_probe
+
+    def behind_an_outage(**wanted: Any) -> Lease:
+        if len(leases) == 1:
+            error = record_of(ProviderUnavailable("503"))
+            world.jobs.breakers.trip("mock", seen=0, error=error)
+            world.clock.advance(SECOND)
+        leases.append(lease(**wanted))
+        return leases[-1]
+
+    def watched(name: str, *, seen: int) -> Breaker:
+        breaker = give_back(name, seen=seen)
+        free_again.set()
+        return breaker
+
+    monkeypatch.setattr(world.jobs, "lease", behind_an_outage)
+    monkeypatch.setattr(world.jobs.breakers, "give_back_probe", watched)
+    world.provider.script.append(lambda _: _must(free_again.wait(PATIENCE)))
+
+    tally = world.run(limit=2)
+
+    assert leases[1].probe
+    assert (tally.embedded, tally.ending) == (6, Ending.QUEUE_EMPTY)
 
 
 # -- the budget --------------------------------------------------------------------------------
