@@ -24,6 +24,7 @@
         ├── SchemaMissing           tables, constraints or indexes are not there
         ├── CredentialsRefused      401, 403, revoked key
         ├── ModelNotFound           404
+        ├── SettingsRefused         400 for what every request asks, whatever its texts
         ├── ModelNotActive          the configured model was never started for this graph
         └── QuotaExhausted          `insufficient_quota`
 
@@ -160,6 +161,10 @@ class CredentialsRefused(CriticalError):
 
 class ModelNotFound(CriticalError):
     """The provider does not know the model."""
+
+
+class SettingsRefused(CriticalError):
+    """The provider refuses what the settings ask of it, whatever the texts."""
 
 
 class ModelNotActive(CriticalError):

@@ -13,10 +13,13 @@ from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.providers import ProviderConfig, open_provider
-from embed_pipeline.settings import Neo4jSettings, Settings
+from embed_pipeline.settings import Neo4jSettings, ProviderName, Settings
 from embed_pipeline.stores import Server, StoreConfig, backend
 from embed_pipeline.worker.tools import Plan, Tools
 from embed_pipeline.worker.unlimited import Unlimited
+
+IN_PROCESS = frozenset({ProviderName.LOCAL, ProviderName.MOCK})
+"""Providers that nobody shares and that never ask to wait."""
 
 
 def open_job_store(settings: Settings, *, clock: Clock | None = None) -> JobStore:
@@ -59,7 +62,7 @@ def open_embedding_provider(settings: Settings) -> EmbeddingProvider:
 
 
 def open_rate_limiter(settings: Settings, *, clock: Clock | None = None) -> RateLimiter:
-    """The budget that all workers share; none where neither requests nor tokens are limited."""
+    """The budget that all workers share; none for what runs in this process without a limit."""
     limit = rate_limit(settings)
     if limit is None:
         return Unlimited(clock=clock)
@@ -89,10 +92,12 @@ def plan_of(settings: Settings) -> Plan:
 
 def rate_limit(settings: Settings) -> RateLimit | None:
     provider = settings.provider
-    if provider.max_requests is None and provider.max_tokens is None:
+    is_unlimited = provider.max_requests is None and provider.max_tokens is None
+    if is_unlimited and provider.name in IN_PROCESS:
         return None
     return RateLimit(
-        # A token budget alone leaves the number of requests free.
+        # A token budget alone leaves the number of requests free. So does a provider without
+        # any limit, but it can ask everybody to wait, which has to be stored somewhere.
         requests=provider.max_requests or 1_000_000,
         tokens=provider.max_tokens,
         interval=provider.interval,

@@ -49,8 +49,10 @@ def error_reply(
     return Reply(status=status, body=json.dumps({"error": error}).encode(), headers=headers or {})
 
 
-def refusal(status: int, message: str = "The request was refused.") -> Fault:
-    return Fault(reply=error_reply(status, message))
+def refusal(
+    status: int, message: str = "The request was refused.", *, param: str | None = None
+) -> Fault:
+    return Fault(reply=error_reply(status, message, param=param))
 
 
 def rate_limited(headers: Mapping[str, str] | None = None) -> Fault:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from embed_pipeline.ports.embedding_provider import Limits
 from embed_pipeline.providers import PROVIDERS
 from embed_pipeline.settings import ProviderName, load_settings
-from embed_pipeline.wiring import open_embedding_provider, plan_of
+from embed_pipeline.wiring import (
+    IN_PROCESS,
+    open_embedding_provider,
+    open_rate_limiter,
+    plan_of,
+    rate_limit,
+)
 from embed_pipeline_tests.openai_server import OpenAIServer
 
 KEY = "key-for-tests-only"
@@ -94,3 +103,30 @@ def test_limits_of_a_request_reach_the_provider(azure: Mapping[str, str], name: 
 
 def test_how_many_requests_are_under_way_reaches_the_plan(azure: Mapping[str, str]) -> None:
     assert plan_of(load_settings({**azure, "EMBEDDING_CONCURRENCY": "9"})).concurrency == 9
+
+
+@pytest.mark.parametrize("name", sorted(set(ProviderName) - IN_PROCESS))
+def test_any_provider_that_others_share_can_make_everybody_wait(
+    azure: Mapping[str, str], tmp_path: Path, name: ProviderName
+) -> None:
+    settings = load_settings({**azure, "EMBED_HOME": str(tmp_path)})
+    unlimited = replace(settings.provider, name=name, max_requests=None, max_tokens=None)
+    settings = replace(settings, provider=unlimited)
+    one, other = open_rate_limiter(settings), open_rate_limiter(settings)
+
+    one.pause(timedelta(minutes=1))
+
+    assert other.allowance().back_at is not None
+    one.close()
+    other.close()
+
+
+@pytest.mark.parametrize("name", ["local", "mock"])
+def test_provider_in_this_process_is_limited_only_where_that_is_set(
+    azure: Mapping[str, str], name: str
+) -> None:
+    free = load_settings({**azure, "EMBEDDING_PROVIDER": name})
+    limited = load_settings({**azure, "EMBEDDING_PROVIDER": name, "EMBEDDING_TOKEN_BUDGET": "500"})
+
+    assert rate_limit(free) is None
+    assert rate_limit(limited) is not None

@@ -2,7 +2,9 @@
 
 Generations replace clocks: whoever sends a request remembers the generation it saw, and only a
 result that saw the current one counts. So ten requests that fail together open it once, and a
-straggler from before neither doubles the pause nor closes it.
+straggler from before neither doubles the pause nor closes it. A claim of the probe is no result
+and leaves the generation as it is: of several probers the first that has one decides, also where
+an answer takes longer than the pause.
 """
 
 from __future__ import annotations
@@ -58,7 +60,17 @@ def probe_claimed(breaker: Breaker, *, now: datetime) -> Breaker | None:
     """
     if not breaker.is_open or breaker.blocks(now):
         return None
-    return replace(breaker, generation=breaker.generation + 1, until=now + pause_at(breaker.level))
+    return replace(breaker, until=now + pause_at(breaker.level))
+
+
+def probe_given_back(breaker: Breaker, *, seen: int, now: datetime) -> Breaker:
+    """Open as before, and free to be probed: whoever had claimed that has sent nothing.
+
+    Unchanged when there was a result since.
+    """
+    if not breaker.is_open or seen != breaker.generation or not breaker.blocks(now):
+        return breaker
+    return replace(breaker, until=now)
 
 
 def closed(breaker: Breaker, *, seen: int) -> Breaker:

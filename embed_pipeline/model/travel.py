@@ -25,6 +25,15 @@ def tier_of(strikes: int) -> Tier:
     return Tier.SMALL if strikes >= SMALL_FROM_STRIKES else Tier.OPEN
 
 
+def turn(*, rank: int, due: int, tier: int, probing: bool) -> tuple[int, int, int]:
+    """What the heads of the queue are sorted by; the first one decides what a lease takes.
+
+    A probe goes to the job that has waited longest, whatever its priority: a failed one is put
+    behind the others, and would else be the first again as soon as it is due.
+    """
+    return (due, rank, tier) if probing else (rank, due, tier)
+
+
 def company(tier: Tier, limit: int) -> int:
     """How many jobs a lease of this tier may hold."""
     match tier:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 SUB_BUCKETS = 60
+SHORTEST_GRANT = timedelta(milliseconds=250)
+"""A busy machine and a database far away need that much between a grant and its request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,14 @@ class RateLimit:
     def sub_bucket(self) -> timedelta:
         """A sixtieth of the interval, rounded up: sixty of them are never shorter than it."""
         return timedelta(microseconds=-(-(self.interval // MICROSECOND) // SUB_BUCKETS))
+
+    @property
+    def grant_lasts(self) -> timedelta:
+        """How long a grant may wait to be sent: the bucket's length, or what nobody is faster in.
+
+        Under intervals of 15 s a grant could else be old whenever it arrives, and nothing be sent.
+        """
+        return max(self.sub_bucket, SHORTEST_GRANT)
 
     def bucket_at(self, now: datetime) -> datetime:
         """The start of the bucket that `now` lies in."""

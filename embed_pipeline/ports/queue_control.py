@@ -47,6 +47,10 @@ class Breakers(Protocol):
         """The right to try once, to the first who asks after the pause; else None."""
 
     @abstractmethod
+    def give_back_probe(self, name: str, *, seen: int) -> Breaker:
+        """The claim was not used: the next who asks may try at once. It closes nothing."""
+
+    @abstractmethod
     def close(self, name: str, *, seen: int) -> Breaker: ...
 
 

@@ -25,7 +25,10 @@ class RateLimiter(Protocol):
 
     @abstractmethod
     def pause(self, duration: timedelta) -> None:
-        """The provider asked to wait: nobody gets a grant until then. Never shortens a pause."""
+        """Nobody gets a grant until then: the provider asked for it, or too little is left.
+
+        Never shortens a pause.
+        """
 
     @abstractmethod
     def heed(self, headroom: Headroom) -> None:

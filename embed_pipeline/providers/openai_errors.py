@@ -18,6 +18,7 @@ from embed_pipeline.errors import (
     ProviderUnavailable,
     QuotaExhausted,
     RateLimited,
+    SettingsRefused,
 )
 from embed_pipeline.providers.config import ProviderConfig
 from embed_pipeline.providers.ratelimit_headers import reset_after
@@ -36,6 +37,9 @@ _BY_STATUS: Mapping[int, type[EmbedPipelineError]] = {
     413: InputTooLarge,
     422: InputRefused,
 }
+
+_SETTINGS = frozenset({"model", "dimensions", "encoding_format"})
+"""What every request carries beside its texts; a refusal that names one is no text's fault."""
 
 
 def translated(
@@ -78,6 +82,8 @@ def _detail(exc: openai.OpenAIError) -> str:
 def _for_status(exc: openai.APIStatusError, message: str) -> EmbedPipelineError:
     if exc.status_code == 429:
         return _for_too_many(exc, message)
+    if exc.status_code in (400, 422) and exc.param in _SETTINGS:
+        return SettingsRefused(f"{message} (it names {exc.param}, so no text is at fault)")
     return _BY_STATUS.get(exc.status_code, ProviderUnavailable)(message)
 
 

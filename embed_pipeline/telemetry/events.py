@@ -46,7 +46,7 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         "breaker.opened": EventKind(WARNING, "{breaker} does not answer; everybody waits."),
         "breaker.closed": EventKind(INFO, "{breaker} answers again."),
         "limiter.exhausted": EventKind(INFO, "The budget of this interval is used up."),
-        "limiter.paused": EventKind(INFO, "The provider asked everybody to wait."),
+        "limiter.paused": EventKind(INFO, "Nobody gets any of its budget until then."),
         "provider.fell_back": EventKind(WARNING, "Another provider steps in."),
         # entities and models
         "entities.created": EventKind(INFO, "Created {count} entities."),

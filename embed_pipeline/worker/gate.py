@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -23,7 +24,7 @@ class Admitted:
     breaker: Breaker
     grant: Grant
     at: float
-    """When it was admitted, by the process's own clock."""
+    """When its grant was asked for, by the process's own clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,23 +33,41 @@ class Held:
     back_at: datetime | None = None
 
 
-def admit(tools: Tools, request: Request, lease: Lease) -> Admitted | Held:
-    at = tools.clock.monotonic()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """The budget has no room for all of it, but for the first of these."""
+
+    parts: Sequence[Request]
+
+
+def admit(tools: Tools, request: Request, lease: Lease) -> Admitted | Held | Cut:
     switch = tools.jobs.switch.read()
     breaker = tools.jobs.breakers.read(tools.provider.name)
     held = _held_by_state(tools, lease, switch, breaker)
     if held is not None:
         return held
+    at = tools.clock.monotonic()
     taken = tools.limiter.take(request.cost(tools.limiter.limit))
     if isinstance(taken, Denied):
-        emit(
-            "limiter.exhausted",
-            worker_id=lease.owner,
-            provider=tools.provider.name,
-            until=taken.retry_at,
-        )
-        return Held(ending=Ending.BUDGET_SPENT, back_at=taken.retry_at)
+        return _with_what_is_left(tools, request, lease, taken)
     return Admitted(switch=switch, breaker=breaker, grant=taken, at=at)
+
+
+def _with_what_is_left(tools: Tools, request: Request, lease: Lease, denied: Denied) -> Cut | Held:
+    left = tools.limiter.allowance()
+    if left.back_at is None and left.tokens is not None:
+        if parts := request.cut_to(left.tokens):
+            return Cut(parts=parts)
+        # Too few tokens for any of these texts. Everybody is told, who would else see some
+        # budget, lease, be denied and give it all back, again and again until it is enough.
+        tools.limiter.pause(denied.retry_at - tools.jobs.now())
+    emit(
+        "limiter.exhausted",
+        worker_id=lease.owner,
+        provider=tools.provider.name,
+        until=denied.retry_at,
+    )
+    return Held(ending=Ending.BUDGET_SPENT, back_at=denied.retry_at)
 
 
 def is_outdated(tools: Tools, admitted: Admitted) -> bool:
@@ -56,7 +75,7 @@ def is_outdated(tools: Tools, admitted: Admitted) -> bool:
     limit = tools.limiter.limit
     if limit is None:
         return False
-    return tools.clock.monotonic() - admitted.at > limit.sub_bucket.total_seconds()
+    return tools.clock.monotonic() - admitted.at > limit.grant_lasts.total_seconds()
 
 
 def _held_by_state(tools: Tools, lease: Lease, switch: Switch, breaker: Breaker) -> Held | None:

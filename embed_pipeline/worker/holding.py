@@ -49,8 +49,9 @@ class Holding:
         """Give back what is left, end the heartbeat, and tell what this batch has done."""
         try:
             self.release(self.rest)
-            # The counts are not worth an error that hides why the batch ended.
+            # Neither of these is worth an error that hides why the batch ended.
             with suppress(EmbedPipelineError):
+                self._give_back_probe()
                 self.tools.jobs.counters.add(self.tally.counters())
         finally:
             self.heartbeat.stop()
@@ -162,6 +163,12 @@ class Holding:
         for job_id in job_ids:
             self._open.pop(job_id, None)
         self.heartbeat.settle(job_ids)
+
+    def _give_back_probe(self) -> None:
+        """A probe that sent nothing has found nothing out: others need not wait for it."""
+        if self.lease.probe and not self.tally.requests:
+            breakers, provider = self.tools.jobs.breakers, self.tools.provider.name
+            breakers.give_back_probe(provider, seen=self.lease.breaker_seen)
 
     def _measure(self) -> None:
         self.tally.seconds = self.tools.clock.monotonic() - self._begun

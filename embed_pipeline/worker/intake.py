@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from embed_pipeline.errors import CriticalError, TransientError
@@ -35,6 +36,17 @@ def take_in(
         return Intake(lease=lease)
     holding = Holding(tools, lease)
     try:
+        return _read_in(tools, holding)
+    except BaseException:
+        # Where the queue is down as well this ends the heartbeat, and the lease ends by itself.
+        with suppress(Exception):
+            holding.close()
+        raise
+
+
+def _read_in(tools: Tools, holding: Holding) -> Intake:
+    lease = holding.lease
+    try:
         found = sort_jobs(holding)
         if found.fresh:
             tools.provider.get_ready()
@@ -44,7 +56,4 @@ def take_in(
         return Intake(lease=lease, holding=holding, trouble=error)
     except CriticalError as error:
         return Intake(lease=lease, holding=holding, trouble=error)
-    except BaseException:
-        holding.close()
-        raise
     return Intake(lease=lease, holding=holding, found=found, requests=requests)

@@ -55,6 +55,7 @@ class Pipeline:
                 self._start_intake(first)
             while self._start_what_is_possible():
                 self._wait()
+            self._close_all()
         except BaseException as reason:
             self._wind_down(interrupted=not isinstance(reason, Exception))
             raise
@@ -109,7 +110,7 @@ class Pipeline:
         self._start_intake(None)
 
     def _may_hold_another(self) -> bool:
-        if self._sending.is_waiting or self._sending.is_full or self._writing.is_behind:
+        if self._sending.is_waiting or self._writing.is_behind:
             return False
         if self._must_be_empty or any(batch.travels_small for batch in self._batches):
             return False
@@ -156,6 +157,11 @@ class Pipeline:
             self._close(holding)
             self._is_dry = False
 
+    def _close_all(self) -> None:
+        """Whatever nobody has settled: its heartbeat would keep it as long as the process lives."""
+        while self._batches:
+            self._close(self._batches.pop())
+
     def _close(self, holding: Holding) -> None:
         try:
             holding.close()
@@ -179,6 +185,8 @@ class Pipeline:
         deadline = clock.monotonic() + self._tools.plan.grace.total_seconds()
         with suppress(Exception):
             self._sending.give_back_unsent()
+        with suppress(Exception):
+            self._writing.start()
         while not self._crew.is_idle:
             with suppress(Exception):
                 if not self._crew.handle_finished(timeout=max(0.0, deadline - clock.monotonic())):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from embed_pipeline.model.job import EmbedJob, JobId
 from embed_pipeline.model.window import RateLimit, Spent
@@ -47,6 +47,18 @@ class Request:
             return Spent(requests=1, tokens=tokens)
         # A text over the whole budget takes all of it; it would never fit otherwise.
         return Spent(requests=1, tokens=min(tokens, limit.tokens))
+
+    def cut_to(self, tokens: int) -> list[Request]:
+        """What fits in so many tokens, and the rest behind it; nothing where no text fits."""
+        fitting: list[Parcel] = []
+        rest: list[Parcel] = []
+        for parcel in self.parcels:
+            fits = parcel.input.tokens <= tokens
+            (fitting if fits else rest).append(parcel)
+            tokens -= parcel.input.tokens if fits else 0
+        if not fitting:
+            return []
+        return [replace(self, parcels=tuple(part)) for part in (fitting, rest) if part]
 
     def halves(self) -> tuple[Request, Request]:
         middle = len(self.parcels) // 2

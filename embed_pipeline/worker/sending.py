@@ -8,13 +8,14 @@ from concurrent.futures import Future
 from datetime import datetime
 from functools import partial
 
+from embed_pipeline.errors import InputRefused
 from embed_pipeline.model.job import JobId
 from embed_pipeline.model.window import Spent
 from embed_pipeline.ports.embedding_provider import Embedded
-from embed_pipeline.worker.call import ask
+from embed_pipeline.worker.call import answers_at_all, ask
 from embed_pipeline.worker.course import Course
 from embed_pipeline.worker.crew import Crew, Errand
-from embed_pipeline.worker.gate import Admitted, Held, admit, is_outdated
+from embed_pipeline.worker.gate import Admitted, Cut, Held, admit, is_outdated
 from embed_pipeline.worker.holding import Holding
 from embed_pipeline.worker.report import Ending
 from embed_pipeline.worker.requests import Request
@@ -38,6 +39,8 @@ class Sending:
         self._waiting: deque[tuple[Holding, Request]] = deque()
         self.back_at: datetime | None = None
         """When the budget that a request waits for is back."""
+        self._was_answered = False
+        """Whether this run knows that its provider takes what the settings ask of it."""
 
     @property
     def is_waiting(self) -> bool:
@@ -76,6 +79,9 @@ class Sending:
             holding.release(request.job_ids)
             return
         entry = admit(self._tools, request, holding.lease)
+        if isinstance(entry, Cut):
+            self._waiting.extendleft((holding, part) for part in reversed(entry.parts))
+            return
         if isinstance(entry, Held):
             self._waiting.appendleft((holding, request))
             self._course.end(entry.ending, entry.back_at)
@@ -92,7 +98,12 @@ class Sending:
         """None when the grant was too old to be used: nothing was sent."""
         if is_outdated(self._tools, admitted):
             return None
-        return ask(self._tools.provider, request.texts)
+        try:
+            return ask(self._tools.provider, request.texts)
+        except InputRefused:
+            if request.travels_alone and not self._was_answered and answers_at_all(self._tools):
+                self._was_answered = True
+            raise
 
     def _answered(
         self,
@@ -111,14 +122,16 @@ class Sending:
             self._tools.limiter.give_back(admitted.grant)
             self._waiting.appendleft((holding, request))
             return
-        self._keep_books(holding, admitted, answer)
-        holding.tally.truncated += sum(parcel.input.truncated for parcel in request.parcels)
+        self._was_answered = True
+        # First of all: what is paid for must not be lost to an error of the books.
         self._deliver(holding, _paid(request, answer))
+        holding.tally.tokens += answer.tokens
+        holding.tally.truncated += sum(parcel.input.truncated for parcel in request.parcels)
+        self._keep_books(admitted, answer)
 
-    def _keep_books(self, holding: Holding, admitted: Admitted, answer: Embedded) -> None:
+    def _keep_books(self, admitted: Admitted, answer: Embedded) -> None:
         limiter, grant = self._tools.limiter, admitted.grant
         close_breaker(self._tools, admitted.breaker)
-        holding.tally.tokens += answer.tokens
         counts_tokens = limiter.limit is not None and limiter.limit.tokens is not None
         if counts_tokens and 0 < answer.tokens < grant.cost.tokens:
             limiter.give_back(grant, unused=Spent(tokens=grant.cost.tokens - answer.tokens))

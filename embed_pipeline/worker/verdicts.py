@@ -9,6 +9,7 @@ from embed_pipeline.errors import (
     CriticalError,
     InputRefused,
     InputTooLarge,
+    ModelNotActive,
     RateLimited,
     TransientError,
 )
@@ -30,6 +31,7 @@ class Verdict:
 
     ending: Ending | None = None
     back_at: datetime | None = None
+    """When it goes on by itself; None where a person has to act."""
     again: tuple[Request, ...] = ()
 
 
@@ -41,12 +43,14 @@ def judge(holding: Holding, request: Request, error: Exception, admitted: Admitt
         case RateLimited():
             tools.limiter.pause(error.retry_after or PAUSE_WITHOUT_ADVICE)
             holding.release(request.job_ids)
-            back_at = tools.limiter.allowance().back_at
+            # A short pause may be over by now.
+            back_at = tools.limiter.allowance().back_at or tools.jobs.now()
             return Verdict(ending=Ending.BUDGET_SPENT, back_at=back_at)
         case CriticalError():
             failure = record_of(error)
             holding.defer(request.jobs, failure)
-            return Verdict(ending=holding.halt(failure, seen=admitted.switch.generation))
+            ending = holding.halt(failure, seen=admitted.switch.generation)
+            return Verdict(ending=ending, back_at=_after_halt(tools, ending))
         case InputRefused() | InputTooLarge() if not request.travels_alone:
             return Verdict(again=request.halves())
         case InputRefused() | InputTooLarge():
@@ -64,10 +68,19 @@ class GraphVerdict:
 
 def judge_graph(holding: Holding, error: TransientError | CriticalError) -> GraphVerdict:
     """The graph took or gave nothing: nobody is charged, and nothing more is paid for."""
+    tools = holding.tools
+    if isinstance(error, ModelNotActive):
+        raise error  # as at leasing: the settings of this run are wrong, not everybody's
     if isinstance(error, CriticalError):
-        return GraphVerdict(ending=holding.halt(record_of(error), seen=holding.switch_seen))
-    breaker = holding.tools.jobs.breakers.read(GRAPH)
-    return GraphVerdict(ending=Ending.REFUSED, back_at=breaker.until)
+        ending = holding.halt(record_of(error), seen=holding.switch_seen)
+        return GraphVerdict(ending=ending, back_at=_after_halt(tools, ending))
+    breaker = tools.jobs.breakers.read(GRAPH)
+    return GraphVerdict(ending=Ending.REFUSED, back_at=breaker.until or tools.jobs.now())
+
+
+def _after_halt(tools: Tools, ending: Ending) -> datetime | None:
+    """None while halted; where somebody had resumed meanwhile, it may go on at once."""
+    return None if ending is Ending.HALTED else tools.jobs.now()
 
 
 def close_breaker(tools: Tools, breaker: Breaker) -> None:
@@ -93,4 +106,5 @@ def _broken(holding: Holding, request: Request, error: Exception, breaker: Break
         holding.fail(request.jobs, failure)
     else:
         holding.defer(request.jobs, failure, strike=not request.travels_alone)
-    return Verdict(ending=Ending.REFUSED, back_at=after.until)
+    # Closed again by somebody's probe, or never opened: then it may go on at once.
+    return Verdict(ending=Ending.REFUSED, back_at=after.until or holding.tools.jobs.now())

@@ -1,16 +1,19 @@
-"""A whole worker process for the crash test; on demand it stops answering in mid-batch.
+"""A whole worker process for the crash tests; on demand it falls silent in mid-batch.
 
-python -m embed_pipeline_tests.acceptance.embedding_worker HOME OWNER MINUTES_LATER SILENT_FROM
+python -m embed_pipeline_tests.acceptance.embedding_worker HOME OWNER [--minutes-later N]
+    [--silent-request N] [--silent-write N] [--concurrency N] [--ahead N]
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import threading
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from embed_pipeline.model.embedding import VectorWrite, WriteReport
 from embed_pipeline.model.entity import EntityMapping
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.ports.embedding_provider import Embedded, Limits
@@ -25,7 +28,7 @@ from embed_pipeline.worker.tools import Plan, Tools
 from embed_pipeline.worker.unlimited import Unlimited
 
 MODEL_NAME, DIMENSIONS, INPUTS = "mock", 8, 5
-SILENT = "silent"
+SILENT, PAID = "silent", "paid.txt"
 
 
 class LaterClock(SystemClock):
@@ -38,40 +41,87 @@ class LaterClock(SystemClock):
         return super().now() + self._later
 
 
-class SlowProvider(MockProvider):
-    """Says so when it stops answering, so that it can be killed just then."""
+def fall_silent() -> None:
+    """Say so, in order to be killed just then."""
+    sys.stdout.write(f"{SILENT}\n")
+    sys.stdout.flush()
+    threading.Event().wait()
 
-    def __init__(self, *, silent_from: int) -> None:
+
+class SlowProvider(MockProvider):
+    """Notes in a file which texts were paid for."""
+
+    def __init__(self, home: Path, *, silent_from: int) -> None:
         super().__init__(model_name=MODEL_NAME, dimensions=DIMENSIONS, limits=Limits(inputs=INPUTS))
-        self._left = silent_from
+        self._paid, self._left = home / PAID, silent_from
 
     def embed(self, texts: Sequence[str]) -> Embedded:
         self._left -= 1
         if self._left == 0:
-            sys.stdout.write(f"{SILENT}\n")
-            sys.stdout.flush()
-            threading.Event().wait()
+            fall_silent()
+        with self._paid.open("a") as paid:
+            paid.write("".join(f"{text}\n" for text in texts))
         return super().embed(texts)
 
 
-def tools_at(home: Path, *, later: timedelta = timedelta(0), silent_from: int = 0) -> Tools:
+class SlowGraph(SqliteEntityStore):
+    def __init__(self, home: Path, *, silent_from: int) -> None:
+        super().__init__(home / "graph.sqlite", mapping=EntityMapping())
+        self._left = silent_from
+
+    def write_vectors(self, writes: Sequence[VectorWrite], *, model: str) -> WriteReport:
+        self._left -= 1
+        if self._left == 0:
+            threading.Event().wait(0.5)  # until nothing more is paid for ahead of this write
+            fall_silent()
+        return super().write_vectors(writes, model=model)
+
+
+def tools_at(
+    home: Path,
+    *,
+    later: timedelta = timedelta(0),
+    silent_request: int = 0,
+    silent_write: int = 0,
+    concurrency: int = 1,
+    ahead: int = 0,
+) -> Tools:
     queue = QueueFile(home / "queue.sqlite", clock=LaterClock(later))
     return Tools(
         jobs=SqliteJobStore(queue),
-        graph=SqliteEntityStore(home / "graph.sqlite", mapping=EntityMapping()),
-        provider=SlowProvider(silent_from=silent_from),
+        graph=SlowGraph(home, silent_from=silent_write),
+        provider=SlowProvider(home, silent_from=silent_request),
         limiter=Unlimited(),
-        plan=Plan(heartbeat_interval=timedelta(milliseconds=20), concurrency=1, ahead=0),
+        plan=Plan(
+            heartbeat_interval=timedelta(milliseconds=20),
+            concurrency=concurrency,
+            ahead=ahead,
+            writers=1,
+        ),
     )
 
 
-def main(home: Path, owner: str, minutes_later: int, silent_from: int) -> None:
-    tools = tools_at(home, later=timedelta(minutes=minutes_later), silent_from=silent_from)
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("home", type=Path)
+    parser.add_argument("owner")
+    for option in ("minutes-later", "silent-request", "silent-write", "ahead"):
+        parser.add_argument(f"--{option}", type=int, default=0)
+    parser.add_argument("--concurrency", type=int, default=1)
+    given = parser.parse_args()
+    tools = tools_at(
+        given.home,
+        later=timedelta(minutes=given.minutes_later),
+        silent_request=given.silent_request,
+        silent_write=given.silent_write,
+        concurrency=given.concurrency,
+        ahead=given.ahead,
+    )
     recover_before_work(tools.jobs)
-    drain(tools, owner=owner, pace=Pace(tools.clock, limit=None))
+    drain(tools, owner=given.owner, pace=Pace(tools.clock, limit=None))
     tools.jobs.close()
     tools.graph.close()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main()

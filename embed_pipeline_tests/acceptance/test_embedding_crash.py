@@ -21,6 +21,7 @@ from embed_pipeline_tests.acceptance.embedding_worker import (
     DIMENSIONS,
     INPUTS,
     MODEL_NAME,
+    PAID,
     SILENT,
     tools_at,
 )
@@ -37,9 +38,23 @@ def tools(tmp_path: Path) -> Iterator[Tools]:
     opened.graph.close()
 
 
-def start(home: Path, owner: str, *, minutes_later: int, silent_from: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", WORKER, str(home), owner, str(minutes_later), str(silent_from)]
+def start(home: Path, owner: str, **options: int) -> subprocess.Popen[str]:
+    given = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    command = [sys.executable, "-m", WORKER, str(home), owner, *given]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def kill_when_silent(worker: subprocess.Popen[str]) -> None:
+    assert worker.stdout is not None
+    assert worker.stdout.readline().strip() == SILENT
+    worker.send_signal(signal.SIGKILL)
+
+
+def create(tools: Tools, count: int) -> list[EntityUid]:
+    uids = [EntityUid(f"e{number:02}") for number in range(count)]
+    entities = [NewEntity(uid=uid, name=f"entity {uid}") for uid in uids]
+    create_entities(tools.jobs, tools.graph, entities, model=tools.model)
+    return uids
 
 
 def all_jobs(tools: Tools) -> list[EmbedJob]:
@@ -50,19 +65,15 @@ def all_jobs(tools: Tools) -> list[EmbedJob]:
 
 
 def test_crashed_workers_job_is_finished_by_another(tmp_path: Path, tools: Tools) -> None:
-    uids = [EntityUid(f"e{number:02}") for number in range(ENTITIES)]
-    entities = [NewEntity(uid=uid, name=f"entity {uid}") for uid in uids]
-    create_entities(tools.jobs, tools.graph, entities, model=tools.model)
+    uids = create(tools, ENTITIES)
 
-    with start(tmp_path, "worker-a", minutes_later=0, silent_from=3) as killed:
-        assert killed.stdout is not None
-        assert killed.stdout.readline().strip() == SILENT
-        killed.send_signal(signal.SIGKILL)
+    with start(tmp_path, "worker-a", silent_request=3) as killed:
+        kill_when_silent(killed)
     held = [job for job in all_jobs(tools) if job.status is JobStatus.PROCESSING]
-    with start(tmp_path, "too-early", minutes_later=0, silent_from=0) as too_early:
+    with start(tmp_path, "too-early") as too_early:
         too_early.wait(60)
     still_held = [job for job in all_jobs(tools) if job.status is JobStatus.PROCESSING]
-    with start(tmp_path, "worker-b", minutes_later=6, silent_from=0) as finisher:
+    with start(tmp_path, "worker-b", minutes_later=6) as finisher:
         finisher.wait(60)
 
     assert killed.returncode == -signal.SIGKILL
@@ -74,6 +85,30 @@ def test_crashed_workers_job_is_finished_by_another(tmp_path: Path, tools: Tools
     assert {(job.status, job.attempts) for job in jobs} == {(JobStatus.COMPLETED, 0)}
     assert sorted({job.recoveries for job in jobs}) == [0, 1]
     assert_vectors_are_right(tools, uids)
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "ahead", "most_lost"),
+    [(1, 0, 1), (1, 1, 2), (3, 1, 6)],
+    ids=["one at a time", "one, and the next ahead", "three, and the next ahead"],
+)
+def test_crash_between_answer_and_write_costs_only_the_requests_that_were_open(
+    tmp_path: Path, tools: Tools, concurrency: int, ahead: int, most_lost: int
+) -> None:
+    count = 20 * INPUTS
+    uids = create(tools, count)
+
+    with start(
+        tmp_path, "worker-a", silent_write=3, concurrency=concurrency, ahead=ahead
+    ) as killed:
+        kill_when_silent(killed)
+    with start(tmp_path, "worker-b", minutes_later=6) as finisher:
+        finisher.wait(60)
+
+    assert (killed.returncode, finisher.returncode) == (-signal.SIGKILL, 0)
+    assert_vectors_are_right(tools, uids)
+    paid = (tmp_path / PAID).read_text().splitlines()
+    assert count < len(paid) <= count + most_lost * INPUTS
 
 
 def assert_vectors_are_right(tools: Tools, uids: list[EntityUid]) -> None:

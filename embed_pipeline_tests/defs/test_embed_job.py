@@ -183,8 +183,12 @@ def test_metadata_is_readable(pipeline: Pipeline) -> None:
 def test_failures_are_a_table_with_names_and_reasons(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_self: MockProvider, _texts: Sequence[str]) -> Embedded:
-        raise InputRefused("The text is refused.")
+    answer = MockProvider.embed
+
+    def refuse(self: MockProvider, texts: Sequence[str]) -> Embedded:
+        if {"a", "b"}.intersection(texts):
+            raise InputRefused("The text is refused.")
+        return answer(self, texts)
 
     pipeline.create("a", "b")
     monkeypatch.setattr(MockProvider, "embed", refuse)

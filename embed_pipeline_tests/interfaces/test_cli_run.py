@@ -72,8 +72,12 @@ def test_run_of_a_paused_queue_says_why_it_did_nothing(cli: CommandLine, tools: 
 def test_refused_text_is_told_and_ends_with_one(
     cli: CommandLine, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_self: MockProvider, _texts: Sequence[str]) -> Embedded:
-        raise InputRefused("The text [/red] is refused.")
+    answer = MockProvider.embed
+
+    def refuse(self: MockProvider, texts: Sequence[str]) -> Embedded:
+        if "[/odd]" in str(texts):
+            raise InputRefused("The text [/red] is refused.")
+        return answer(self, texts)
 
     create(tools, "[/odd]")
     monkeypatch.setattr(MockProvider, "embed", refuse)

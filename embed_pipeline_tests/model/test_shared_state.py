@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.breaker import Breaker, closed, pause_at, probe_claimed, tripped
+from embed_pipeline.model.breaker import (
+    Breaker,
+    closed,
+    pause_at,
+    probe_claimed,
+    probe_given_back,
+    tripped,
+)
 from embed_pipeline.model.health import (
     HealthChange,
     HealthRecord,
@@ -105,6 +112,33 @@ def test_probe_is_there_only_after_the_pause_and_once() -> None:
     assert claimed is not None
     assert probe_claimed(claimed, now=NOW + SECOND) is None
     assert probe_claimed(Breaker(name="openai"), now=NOW) is None
+
+
+def test_claim_leaves_the_result_of_an_earlier_prober_its_weight() -> None:
+    opened = tripped(Breaker(name="openai"), seen=0, now=NOW, reason="down")
+    first = probe_claimed(opened, now=NOW + SECOND)
+    assert first is not None
+    second = probe_claimed(first, now=NOW + 2 * SECOND)
+    assert second is not None
+
+    failed = tripped(second, seen=first.generation, now=NOW + 3 * SECOND, reason="still")
+
+    assert not closed(second, seen=first.generation).is_open
+    assert (failed.level, failed.until) == (2, NOW + 5 * SECOND)
+    assert tripped(failed, seen=second.generation, now=NOW, reason="too late") is failed
+
+
+def test_probe_given_back_frees_the_next_without_closing() -> None:
+    opened = tripped(Breaker(name="openai"), seen=0, now=NOW, reason="down")
+    claimed = probe_claimed(opened, now=NOW + SECOND)
+    assert claimed is not None
+
+    free = probe_given_back(claimed, seen=claimed.generation, now=NOW + SECOND)
+
+    assert free.is_open
+    assert probe_claimed(free, now=NOW + SECOND) is not None
+    assert probe_given_back(claimed, seen=0, now=NOW + SECOND) is claimed
+    assert probe_given_back(free, seen=free.generation, now=NOW + 2 * SECOND) is free
 
 
 def test_fifth_failure_in_a_row_degrades() -> None:

@@ -55,6 +55,7 @@ class World:
         *,
         max_inputs: int = 2048,
         requests: int | None = None,
+        tokens: int | None = None,
         interval: timedelta = MINUTE,
         plan: Plan | None = None,
         policy: QueuePolicy | None = None,
@@ -70,7 +71,7 @@ class World:
         self.provider = ScriptedProvider(max_inputs=max_inputs)
         self.limiter: RateLimiter = Unlimited(clock=clock)
         if requests is not None:
-            limit = RateLimit(requests=requests, interval=interval)
+            limit = RateLimit(requests=requests, tokens=tokens, interval=interval)
             self.limiter = SqliteRateLimiter(queue, provider="mock", limit=limit)
         self.tools = Tools(
             jobs=self.jobs,

@@ -18,7 +18,9 @@ from embed_pipeline.errors import (
 from embed_pipeline.model.health import HealthStatus
 from embed_pipeline.model.job import JobStatus
 from embed_pipeline.model.lease import RefusalReason
+from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.failures import record_of
+from embed_pipeline.worker.force import force_embedding
 from embed_pipeline.worker.lease import lease_batch
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.report import Ending
@@ -141,6 +143,49 @@ def test_reused_vector_does_not_close_the_breaker(world: World) -> None:
 
     assert world.is_embedded(uid(1))
     assert world.jobs.breakers.read("mock").is_open
+
+
+def test_probe_that_sends_nothing_lets_the_next_one_probe_at_once(world: World) -> None:
+    world.create(entity(0, "words"))
+    world.run()
+    world.jobs.breakers.trip("mock", seen=0, error=record_of(ProviderUnavailable("500")))
+    world.clock.advance(SECOND)
+    twin = type(entity(1))(uid=uid(1), name="entity 0", properties={"observations": ("words",)})
+    world.create(twin)
+    world.fill(5, first=2)
+
+    tally = world.run()
+
+    assert (tally.reused, tally.embedded, tally.ending) == (1, 5, Ending.QUEUE_EMPTY)
+    assert not world.jobs.breakers.read("mock").is_open
+
+
+def test_probe_that_the_budget_denies_is_given_back(build: Build) -> None:
+    world, other = build(requests=2), build()
+    world.fill(3)
+    world.jobs.breakers.trip("mock", seen=0, error=record_of(ProviderUnavailable("500")))
+    world.clock.advance(SECOND)
+    probe = lease_batch(world.tools, owner="worker-a")
+    world.spend(2)
+
+    drain(world.tools, owner="worker-a", first=probe)
+    tally = other.run(owner="worker-b")
+
+    assert probe.probe
+    assert tally.embedded == 3
+
+
+def test_urgent_text_that_always_breaks_the_provider_starves_nobody(world: World) -> None:
+    world.fill(10)
+    world.create(entity("bad", "poison"))
+    force_embedding(world.tools, key=uid("bad"))
+    world.provider.always = break_on_poison
+
+    run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(HOUR))
+
+    assert world.job_of(uid("bad")).priority == 9
+    assert all(world.is_embedded(uid(number)) for number in range(10))
+    assert {job.attempts for job in world.all_jobs if job.entity_uid != uid("bad")} == {0}
 
 
 def test_outage_of_many_pauses_fails_nobody_and_everything_is_embedded_afterwards(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from embed_pipeline.errors import InputRefused
 from embed_pipeline.model.job import JobStatus
+from embed_pipeline.worker.call import HARMLESS
 from embed_pipeline.worker.discover import Bounds, discover
 from embed_pipeline.worker.force import force_embedding
 from embed_pipeline_tests.worker.conftest import Build
@@ -19,8 +22,9 @@ def add_unqueued(world: World, *numbers: int, note: str | None = None) -> None:
 
 
 def refuse_all(world: World) -> None:
-    def refuse(_: object) -> None:
-        raise InputRefused("refused")
+    def refuse(texts: Sequence[str]) -> None:
+        if texts != [HARMLESS]:
+            raise InputRefused("refused")
 
     world.provider.always = refuse
 

@@ -59,7 +59,7 @@ def test_job_failure_is_logged_with_the_state_of_the_operation(
     (entry,) = logs.of("job.failed")
     assert "poison" in str(entry["observations"])
     assert (entry["model"], entry["cache"]) == ("mock/mock@8", "miss")
-    assert entry["rateLimiter"]["requests"] == 9
+    assert entry["rateLimiter"]["requests"] == 8, "one for it, one to learn whether all is refused"
 
 
 def test_planned_retry_is_logged_as_a_warning_with_its_attempt(world: World, logs: Logbook) -> None:
@@ -145,6 +145,28 @@ def test_every_batch_writes_a_metrics_line_of_its_own_numbers(world: World, logs
     assert {line["workerId"] for line in lines} == {"run-1"}
     assert {line["model"] for line in lines} == {"mock/mock@8"}
     assert lines[0]["tokens"] == 12
+
+
+def test_reused_vectors_are_counted_and_stand_in_the_metrics_line(
+    world: World, logs: Logbook
+) -> None:
+    twins = [
+        type(entity(0))(uid=uid(n), name="twin", properties={"observations": ("same",)})
+        for n in range(3)
+    ]
+    world.create(*twins[:2])
+    world.run()
+    world.create(twins[2])
+
+    world.run()
+
+    lines = logs.of("batch.measured")
+    assert [(line["embedded"], line["reused"], line["requests"]) for line in lines] == [
+        (1, 1, 1),
+        (0, 1, 0),
+    ]
+    counters = world.jobs.counters.read()
+    assert (counters["vectors_embedded"], counters["vectors_reused"]) == (1, 2)
 
 
 def test_counters_sum_over_all_batches(world: World) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import timedelta
+
 import pytest
 
-from embed_pipeline.errors import ProviderUnavailable, StoreBusy
+from embed_pipeline.errors import CredentialsRefused, ProviderUnavailable, RateLimited, StoreBusy
 from embed_pipeline.model.job import JobStatus
 from embed_pipeline.model.recovery import Recovery
 from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.failures import record_of
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.recover import recover_owner, recover_stale
 from embed_pipeline.worker.report import Ending
-from embed_pipeline_tests.clocks import MINUTE, SECOND
+from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
 from embed_pipeline_tests.worker.scene import World, uid
@@ -126,6 +130,58 @@ def test_loop_waits_for_a_retry_and_ends_with_an_empty_queue(world: World) -> No
 
     assert (tally.retried, tally.embedded, tally.ending) == (1, 1, Ending.QUEUE_EMPTY)
     assert world.job_of(uid(0)).attempts == 1
+
+
+def test_loop_goes_on_after_a_429_whose_pause_is_over_at_once(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = build(requests=10)
+    world.fill(3)
+    world.provider.script.append(RateLimited("slow down", retry_after=MILLISECOND))
+    pause = world.limiter.pause
+
+    def past(duration: timedelta) -> None:
+        pause(duration)
+        world.clock.advance(SECOND)
+
+    monkeypatch.setattr(world.limiter, "pause", past)
+
+    tally = run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace())
+
+    assert (tally.embedded, tally.ending) == (3, Ending.QUEUE_EMPTY)
+
+
+def test_loop_goes_on_after_a_failure_when_anothers_probe_has_closed_the_breaker(
+    world: World,
+) -> None:
+    world.fill(3)
+
+    def straggle(_: Sequence[str]) -> None:
+        error = ProviderUnavailable("503")
+        opened = world.jobs.breakers.trip("mock", seen=0, error=record_of(error))
+        world.jobs.breakers.close("mock", seen=opened.generation)
+        raise error
+
+    world.provider.script.append(straggle)
+
+    tally = run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace())
+
+    assert (tally.embedded, tally.ending) == (3, Ending.QUEUE_EMPTY)
+
+
+def test_loop_goes_on_after_a_critical_error_from_before_a_resume(world: World) -> None:
+    world.fill(3)
+
+    def resumed_meanwhile(_: Sequence[str]) -> None:
+        world.jobs.switch.pause("a person changes the key")
+        world.jobs.switch.resume("done")
+        raise CredentialsRefused("the old key")
+
+    world.provider.script.append(resumed_meanwhile)
+
+    tally = run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace())
+
+    assert (tally.embedded, tally.ending) == (3, Ending.QUEUE_EMPTY)
 
 
 def test_loop_ends_when_its_time_is_up(build: Build) -> None:

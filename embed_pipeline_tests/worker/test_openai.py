@@ -12,6 +12,7 @@ import pytest
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.model.job import JobStatus
 from embed_pipeline.model.switch import SwitchState
+from embed_pipeline.worker.call import HARMLESS
 from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.report import Ending
 from embed_pipeline_tests.clocks import SECOND, FakeClock
@@ -132,3 +133,42 @@ def test_400_for_one_text_of_a_hundred_embeds_the_other_99(
     assert (tally.embedded, tally.failed) == (99, 1)
     assert world.job_of(uid(41)).error_category is ErrorCategory.PERMANENT
     assert len(server.requests) <= 2 * ceil(log2(100)) + 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "calls"),
+    [
+        (refusal(400, "Model does not support matryoshka.", param="dimensions"), 1),
+        (refusal(400, "This model does not support specifying dimensions."), 2 + ceil(log2(50))),
+    ],
+    ids=["named by the server", "found by a harmless text"],
+)
+def test_setting_that_the_server_refuses_halts_the_queue_and_fails_nobody(
+    world: OpenAIWorld, server: OpenAIServer, fault: Fault, calls: int
+) -> None:
+    server.fault_for = lambda _: fault
+    world.fill(50)
+
+    tally = drain(world.tools, owner="worker-a")
+
+    assert tally.ending is Ending.HALTED
+    assert world.jobs.switch.read().state is SwitchState.HALTED
+    assert {(job.status, job.attempts) for job in world.all_jobs} == {(JobStatus.PENDING, 0)}
+    assert len(server.requests) <= calls
+    server.fault_for = None
+    world.jobs.switch.resume("EMBEDDING_SEND_DIMENSIONS=false")
+    assert drain(world.tools, owner="worker-a").embedded == 50
+
+
+def test_queue_of_nothing_but_refused_texts_fails_them_and_halts_nobody(
+    world: OpenAIWorld, server: OpenAIServer
+) -> None:
+    server.fault_for = lambda texts: refusal(400) if any("note" in text for text in texts) else None
+    world.fill(5)
+
+    tally = drain(world.tools, owner="worker-a")
+
+    assert (tally.failed, tally.ending) == (5, Ending.QUEUE_EMPTY)
+    assert {job.error_type for job in world.all_jobs} == {"InputRefused"}
+    asked = [request.texts for request in server.requests]
+    assert asked.count((HARMLESS,)) == 1, "one more call for the whole run"

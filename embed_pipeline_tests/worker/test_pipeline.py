@@ -15,12 +15,16 @@ from embed_pipeline.errors import (
     ProviderUnavailable,
     RateLimited,
     StoreFull,
+    StoreUnavailable,
 )
+from embed_pipeline.model.breaker import Breaker
+from embed_pipeline.model.embedding import VectorWrite, WriteReport
 from embed_pipeline.model.entity import Entity
 from embed_pipeline.model.job import EntityUid, JobId, JobStatus
 from embed_pipeline.model.lease import Lease
 from embed_pipeline.model.window import Spent
 from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.failures import record_of
 from embed_pipeline.worker.lease import lease_batch
 from embed_pipeline.worker.pace import Pace
 from embed_pipeline.worker.report import Ending
@@ -95,6 +99,28 @@ def test_next_batch_is_leased_while_a_request_is_under_way(build: Build) -> None
     assert tally.embedded == 4
 
 
+def test_next_batch_is_leased_while_the_only_request_is_under_way(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = build(plan=replace(WIDE, concurrency=1))
+    world.fill(4)
+    lease, leases = world.jobs.lease, threading.Semaphore(0)
+
+    def watched(**wanted: Any) -> Lease:
+        leased = lease(**wanted)
+        leases.release()
+        return leased
+
+    def two_leases_later(_: Sequence[str]) -> None:
+        _must(leases.acquire(timeout=PATIENCE))
+        _must(leases.acquire(timeout=PATIENCE))
+
+    monkeypatch.setattr(world.jobs, "lease", watched)
+    world.provider.script.append(two_leases_later)
+
+    assert world.run(limit=2).embedded == 4
+
+
 def test_vectors_are_written_while_the_next_request_is_under_way(build: Build) -> None:
     world = build(max_inputs=2, plan=replace(WIDE, concurrency=1))
     world.fill(4)
@@ -125,8 +151,9 @@ def test_writers_that_fall_behind_hold_up_further_requests(build: Build) -> None
     assert sent_while_stuck[0] <= 3
 
 
-def test_run_holds_no_more_batches_than_its_plan_allows(build: Build) -> None:
-    world = build(plan=replace(WIDE, concurrency=2, writers=1))
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_run_holds_no_more_batches_than_its_plan_allows(build: Build, concurrency: int) -> None:
+    world = build(plan=replace(WIDE, concurrency=concurrency, writers=1))
     world.fill(60)
     held: list[int] = []
 
@@ -272,6 +299,38 @@ def test_suspects_are_embedded_while_the_run_holds_nothing_else(
     assert held["entity 6\nnote 6"] == {uid(6)}
 
 
+def test_probe_that_comes_to_a_run_which_holds_others_is_given_back_at_once(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = build(plan=replace(WIDE, concurrency=2))
+    world.fill(6)
+    leases: list[Lease] = []
+    free_again = threading.Event()
+    lease, give_back = world.jobs.lease, world.jobs.breakers.give_back_probe
+
+    def behind_an_outage(**wanted: Any) -> Lease:
+        if len(leases) == 1:
+            error = record_of(ProviderUnavailable("503"))
+            world.jobs.breakers.trip("mock", seen=0, error=error)
+            world.clock.advance(SECOND)
+        leases.append(lease(**wanted))
+        return leases[-1]
+
+    def watched(name: str, *, seen: int) -> Breaker:
+        breaker = give_back(name, seen=seen)
+        free_again.set()
+        return breaker
+
+    monkeypatch.setattr(world.jobs, "lease", behind_an_outage)
+    monkeypatch.setattr(world.jobs.breakers, "give_back_probe", watched)
+    world.provider.script.append(lambda _: _must(free_again.wait(PATIENCE)))
+
+    tally = world.run(limit=2)
+
+    assert leases[1].probe
+    assert (tally.embedded, tally.ending) == (6, Ending.QUEUE_EMPTY)
+
+
 # -- the budget --------------------------------------------------------------------------------
 
 
@@ -298,6 +357,32 @@ def test_grant_that_grew_old_before_it_was_sent_is_given_back_and_taken_anew(
     assert world.limiter.allowance().requests == 4, "the old grant is not lost"
 
 
+def test_short_interval_sends_though_the_queue_takes_longer_than_a_sub_bucket(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = build(requests=5, interval=SECOND)
+    world.fill(1)
+    taken: list[Spent] = []
+    read, take = world.jobs.switch.read, world.limiter.take
+
+    def slow_read() -> object:
+        world.clock.advance(300 * MILLISECOND)
+        return read()
+
+    def slow_take(cost: Spent) -> object:
+        taken.append(cost)
+        assert len(taken) < 5, "grant after grant grows old"
+        world.clock.advance(100 * MILLISECOND)
+        return take(cost)
+
+    monkeypatch.setattr(world.jobs.switch, "read", slow_read)
+    monkeypatch.setattr(world.limiter, "take", slow_take)
+
+    tally = world.run()
+
+    assert (tally.embedded, len(taken)) == (1, 1)
+
+
 def test_parallel_requests_never_overdraw_the_budget(build: Build) -> None:
     world = build(max_inputs=1, requests=4, plan=WIDE)
     world.fill(10)
@@ -306,6 +391,55 @@ def test_parallel_requests_never_overdraw_the_budget(build: Build) -> None:
 
     assert (tally.requests, tally.embedded, tally.ending) == (4, 4, Ending.BUDGET_SPENT)
     assert world.count(JobStatus.PROCESSING) == 0
+
+
+# -- nothing is kept by a heartbeat -------------------------------------------------------------
+
+
+def heartbeats() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "heartbeat"}
+
+
+@pytest.mark.parametrize("broken", ["trip", "trip and release"])
+def test_batch_whose_texts_cannot_be_read_is_let_go_though_the_queue_fails_too(
+    world: World, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    world.fill(2)
+
+    def down(*_: object, **__: object) -> None:
+        raise StoreUnavailable("gone")
+
+    monkeypatch.setattr(world.graph, "read_entities", down)
+    monkeypatch.setattr(world.jobs.breakers, "trip", down)
+    if broken == "trip and release":
+        monkeypatch.setattr(world.jobs, "release", down)
+    before = heartbeats()
+
+    with pytest.raises(StoreUnavailable):
+        world.run()
+
+    assert heartbeats() <= before, "extended no longer"
+    if broken == "trip":
+        assert world.count(JobStatus.PENDING) == 2
+
+
+def test_jobs_that_a_graph_forgets_to_report_are_given_back_at_the_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.fill(3)
+    write = world.graph.write_vectors
+
+    def forgetful(writes: Sequence[VectorWrite], *, model: str) -> WriteReport:
+        report = write(writes, model=model)
+        return replace(report, written=report.written[:1])
+
+    monkeypatch.setattr(world.graph, "write_vectors", forgetful)
+    before = heartbeats()
+
+    tally = world.run()
+
+    assert (tally.embedded, tally.released) == (1, 2)
+    assert heartbeats() <= before
 
 
 # -- told to stop ------------------------------------------------------------------------------

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from embed_pipeline.model.breaker import Breaker, closed, probe_claimed, tripped
+from embed_pipeline.model.breaker import (
+    Breaker,
+    closed,
+    probe_claimed,
+    probe_given_back,
+    tripped,
+)
 from embed_pipeline.model.job import FailureRecord
 from embed_pipeline.ports.queue_control import Breakers
 from embed_pipeline.stores.neo4j import health
@@ -39,6 +45,16 @@ class Neo4jBreakers(Breakers):
             if claimed is not None:
                 save_breaker(transaction, claimed)
             return claimed
+
+        return self._queue.write(work)
+
+    def give_back_probe(self, name: str, *, seen: int) -> Breaker:
+        def work(transaction: QueueTransaction) -> Breaker:
+            before = lock_breaker(transaction, name)
+            after = probe_given_back(before, seen=seen, now=transaction.now)
+            if after is not before:
+                save_breaker(transaction, after)
+            return after
 
         return self._queue.write(work)
 

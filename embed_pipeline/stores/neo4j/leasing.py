@@ -10,7 +10,7 @@ from embed_pipeline.model.breaker import GRAPH, Breaker, probe_claimed
 from embed_pipeline.model.job import EmbedJob, provider_of
 from embed_pipeline.model.lease import Lease, Refusal, RefusalReason
 from embed_pipeline.model.switch import Switch, SwitchState
-from embed_pipeline.model.travel import Tier, company
+from embed_pipeline.model.travel import Tier, company, turn
 from embed_pipeline.stores.neo4j import cypher_jobs as cypher
 from embed_pipeline.stores.neo4j import rows
 from embed_pipeline.stores.neo4j.queue import QueueReading, QueueTransaction
@@ -97,7 +97,8 @@ def _lease_from(
             save_breaker(transaction, claimed)
             granted = replace(granted, probe=True, breaker_seen=claimed.generation)
             wish = replace(wish, limit=1)
-    jobs = _take(transaction, wish, heads)
+    in_order = sorted(heads, key=lambda head: turn(**head, probing=granted.probe))
+    jobs = _take(transaction, wish, in_order)
     if jobs:
         transaction.record("jobs.leased", owner=wish.owner, job_ids=[job.id for job in jobs])
         transaction.count(jobs_leased=len(jobs))
@@ -106,8 +107,7 @@ def _lease_from(
 
 def _take(transaction: QueueTransaction, wish: Wish, heads: list[Row]) -> tuple[EmbedJob, ...]:
     """The head job's tier decides what the lease takes, so that nothing starves."""
-    in_order = sorted(heads, key=lambda head: (head["rank"], head["due"], head["tier"]))
-    tier = Tier(in_order[0]["tier"])
+    tier = Tier(heads[0]["tier"])
     taken = transaction.one(
         cypher.LEASE_JOBS,
         owner=wish.owner,
@@ -115,7 +115,7 @@ def _take(transaction: QueueTransaction, wish: Wish, heads: list[Row]) -> tuple[
         duration=rows.in_ms(wish.duration),
         model=wish.model,
         tier=int(tier),
-        ranks=[head["rank"] for head in in_order if head["tier"] == tier],
+        ranks=[head["rank"] for head in heads if head["tier"] == tier],
         room=company(tier, wish.limit),
     )
     return _in_lease_order(taken["jobs"])

@@ -43,7 +43,7 @@ class Neo4jRateLimiter(RateLimiter):
                 return Denied(retry_at=free_from)
             bucket = limit.bucket_at(now)
             self._spend(transaction, window, cost, bucket, now)
-            return Grant(cost=cost, bucket=bucket, valid_until=now + limit.sub_bucket)
+            return Grant(cost=cost, bucket=bucket, valid_until=now + limit.grant_lasts)
 
         return self._queue.write(work)
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from embed_pipeline.model.breaker import Breaker, closed, probe_claimed, tripped
+from embed_pipeline.model.breaker import (
+    Breaker,
+    closed,
+    probe_claimed,
+    probe_given_back,
+    tripped,
+)
 from embed_pipeline.model.job import FailureRecord
 from embed_pipeline.ports.queue_control import Breakers
 from embed_pipeline.stores.sqlite import health
@@ -37,6 +43,14 @@ class SqliteBreakers(Breakers):
             if claimed is not None:
                 save_breaker(transaction, claimed)
             return claimed
+
+    def give_back_probe(self, name: str, *, seen: int) -> Breaker:
+        with self._queue.transaction() as transaction:
+            before = read_breaker(transaction, name)
+            after = probe_given_back(before, seen=seen, now=transaction.now)
+            if after is not before:
+                save_breaker(transaction, after)
+            return after
 
     def close(self, name: str, *, seen: int) -> Breaker:
         with self._queue.transaction() as transaction:

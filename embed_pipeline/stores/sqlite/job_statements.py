@@ -75,7 +75,6 @@ SELECT rank, tier, due FROM (
     ) AS due
     FROM {_EACH_RANK_AND_TIER}
 ) WHERE due IS NOT NULL
-ORDER BY rank, due, tier
 """
 
 NEXT_DUE = f"""

@@ -10,7 +10,7 @@ from embed_pipeline.model.breaker import GRAPH, Breaker, probe_claimed
 from embed_pipeline.model.job import EmbedJob, provider_of
 from embed_pipeline.model.lease import Lease, Refusal, RefusalReason
 from embed_pipeline.model.switch import SwitchState
-from embed_pipeline.model.travel import Tier, company
+from embed_pipeline.model.travel import Tier, company, turn
 from embed_pipeline.stores.sqlite import job_statements as sql
 from embed_pipeline.stores.sqlite import rows
 from embed_pipeline.stores.sqlite.queue import QueueTransaction
@@ -39,6 +39,7 @@ def lease(transaction: QueueTransaction, wish: Wish) -> Lease:
     heads = transaction.all(sql.DUE_HEADS, model=wish.model, now=transaction.now_ms)
     if not heads or wish.limit <= 0:
         return granted
+    heads.sort(key=lambda head: turn(**head, probing=breaker.is_open))
     if breaker.is_open:
         granted, wish = _as_probe(transaction, breaker, granted, wish)
     tier = Tier(heads[0]["tier"])

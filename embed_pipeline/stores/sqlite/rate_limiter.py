@@ -47,7 +47,7 @@ class SqliteRateLimiter(RateLimiter):
                 provider=self._provider,
                 oldest=to_us(limit.oldest_counting(now)),
             )
-            return Grant(cost=cost, bucket=bucket, valid_until=now + limit.sub_bucket)
+            return Grant(cost=cost, bucket=bucket, valid_until=now + limit.grant_lasts)
 
     def give_back(self, grant: Grant, *, unused: Spent | None = None) -> None:
         with self._queue.transaction() as transaction:

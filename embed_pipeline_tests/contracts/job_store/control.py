@@ -208,6 +208,80 @@ class BreakerContract:
 
         assert breaker.until == clock.now() + SECOND
 
+    def test_probe_is_the_job_that_waits_longest_whatever_its_priority(
+        self, store: JobStore, clock: FakeClock
+    ) -> None:
+        add_jobs(store, 3)
+        clock.advance(SECOND)
+        store.enqueue([request("urgent", priority=9)])
+        store.breakers.trip(PROVIDER, seen=0, error=TRANSIENT)
+        probed = []
+        for _ in range(5):
+            clock.advance(60 * SECOND)
+            probe = take(store)
+            probed += [job.entity_uid for job in probe.jobs]
+            store.breakers.trip(PROVIDER, seen=probe.breaker_seen, error=TRANSIENT)
+            store.defer(probe, probe.job_ids, error=TRANSIENT, delay=60 * SECOND)
+
+        assert sorted(probed[:3]) == ["e0", "e1", "e2"]
+        assert probed[3:] == ["urgent", probed[0]], "everybody has a turn"
+
+    def test_answer_to_a_slow_probe_closes_though_another_was_claimed_meanwhile(
+        self, store: JobStore, clock: FakeClock
+    ) -> None:
+        add_jobs(store, 2)
+        store.breakers.trip(PROVIDER, seen=0, error=TRANSIENT)
+        clock.advance(SECOND)
+        slow = take(store, owner="slow")
+        clock.advance(SECOND)
+        other = take(store, owner="other")
+
+        breaker = store.breakers.close(PROVIDER, seen=slow.breaker_seen)
+
+        assert other.probe
+        assert not breaker.is_open
+
+    def test_only_the_first_result_of_two_probes_counts(
+        self, store: JobStore, clock: FakeClock
+    ) -> None:
+        add_jobs(store, 2)
+        store.breakers.trip(PROVIDER, seen=0, error=TRANSIENT)
+        clock.advance(SECOND)
+        slow = take(store, owner="slow")
+        clock.advance(SECOND)
+        other = take(store, owner="other")
+
+        store.breakers.trip(PROVIDER, seen=other.breaker_seen, error=TRANSIENT)
+        store.breakers.trip(PROVIDER, seen=slow.breaker_seen, error=TRANSIENT)
+        closed = store.breakers.close(PROVIDER, seen=slow.breaker_seen)
+
+        assert (closed.level, closed.until) == (2, clock.now() + 2 * SECOND)
+
+    def test_probe_that_is_given_back_is_there_for_the_next_at_once(
+        self, store: JobStore, clock: FakeClock
+    ) -> None:
+        add_jobs(store, 2)
+        store.breakers.trip(PROVIDER, seen=0, error=TRANSIENT)
+        clock.advance(SECOND)
+        unused = take(store, owner="worker-a")
+
+        breaker = store.breakers.give_back_probe(PROVIDER, seen=unused.breaker_seen)
+
+        assert (breaker.level, breaker.until) == (1, clock.now())
+        assert take(store, owner="worker-b").probe
+
+    def test_probe_given_back_after_a_result_changes_nothing(
+        self, store: JobStore, clock: FakeClock
+    ) -> None:
+        add_jobs(store)
+        store.breakers.trip(PROVIDER, seen=0, error=TRANSIENT)
+        clock.advance(SECOND)
+        probe = take(store)
+        tripped = store.breakers.trip(PROVIDER, seen=probe.breaker_seen, error=TRANSIENT)
+
+        assert store.breakers.give_back_probe(PROVIDER, seen=probe.breaker_seen) == tripped
+        assert not store.breakers.give_back_probe("openai", seen=0).is_open
+
     def test_probe_is_claimed_by_one_of_many(self, backend: QueueBackend, clock: FakeClock) -> None:
         backend.open_store().breakers.trip(GRAPH, seen=0, error=TRANSIENT)
         clock.advance(SECOND)
