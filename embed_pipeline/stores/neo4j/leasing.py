@@ -53,8 +53,9 @@ def lease(transaction: QueueTransaction, wish: Wish) -> Lease:
         breaker_seen=breaker.generation,
     )
     if seen["held"]:
-        # An earlier call with this token, whose answer got lost.
-        return replace(granted, jobs=_in_lease_order(seen["held"]), probe=breaker.is_open)
+        # An earlier call with this token, whose answer got lost; a probe is one job.
+        held = _in_lease_order(seen["held"])
+        return replace(granted, jobs=held, probe=breaker.is_open and len(held) == 1)
     switch, graph = documents.switch(), documents.breaker(GRAPH)
     if refusal := _refusal(transaction, switch, graph, breaker):
         return replace(granted, refusal=refusal)

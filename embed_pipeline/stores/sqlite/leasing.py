@@ -33,7 +33,7 @@ def lease(transaction: QueueTransaction, wish: Wish) -> Lease:
     breaker = read_breaker(transaction, provider_of(wish.model))
     granted = replace(granted, breaker_seen=breaker.generation)
     if held := leased_before(transaction, wish):
-        return replace(granted, jobs=held, probe=breaker.is_open)
+        return replace(granted, jobs=held, probe=breaker.is_open and len(held) == 1)
     if refusal := _refusal(transaction, breaker):
         return replace(granted, refusal=refusal)
     heads = transaction.all(sql.DUE_HEADS, model=wish.model, now=transaction.now_ms)

@@ -14,6 +14,7 @@ from embed_pipeline.model.switch import SwitchState
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline_tests.clocks import SECOND, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import (
+    MODEL,
     PERMANENT,
     TRANSIENT,
     QueueBackend,
@@ -166,6 +167,17 @@ class BreakerContract:
 
         assert (len(probe.jobs), probe.probe) == (1, True)
         assert other.refusal is not None
+
+    def test_repeated_lease_of_many_jobs_is_no_probe_though_the_breaker_opened_meanwhile(
+        self, store: JobStore
+    ) -> None:
+        add_jobs(store, 2)
+        first = store.lease(owner="worker-a", model=MODEL, limit=2, token="lost-answer")
+        store.breakers.trip(PROVIDER, seen=0, error=TRANSIENT)
+
+        again = store.lease(owner="worker-a", model=MODEL, limit=2, token="lost-answer")
+
+        assert (again.job_ids, again.probe) == (first.job_ids, False)
 
     def test_nobody_claims_the_probe_without_a_due_job(
         self, store: JobStore, clock: FakeClock
