@@ -10,15 +10,11 @@ from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventL
 from pydantic import Field
 
 from embed_pipeline.defs.ops import IN_MEMORY
+from embed_pipeline.defs.runs import ENDED
 from embed_pipeline.defs.tags import LANE, LANES
 from embed_pipeline.ports.clock import SystemClock
 
 PAGE = 100
-ENDED = [
-    dg.DagsterRunStatus.SUCCESS,
-    dg.DagsterRunStatus.FAILURE,
-    dg.DagsterRunStatus.CANCELED,
-]
 
 
 class PruneConfig(dg.Config):

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 
 from embed_pipeline import wiring
-from embed_pipeline.defs.runs import is_at_work
+from embed_pipeline.defs.runs import is_at_work, max_runtime
 from embed_pipeline.defs.sensors import SensorResult
 from embed_pipeline.defs.tags import TRIGGER, run_tags
 from embed_pipeline.ports.clock import SystemClock
@@ -84,7 +84,8 @@ def _reaper_sensor(settings: ReaperSettings, status: dg.DefaultSensorStatus) -> 
 
 def _unless_at_work(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
     """Two sweeps at once are safe, but a pile of queued runs helps nobody."""
-    if is_at_work(instance, reap_stuck_jobs_job, now=SystemClock().now()):
+    since = SystemClock().now() - max_runtime(reap_stuck_jobs_job)
+    if is_at_work(instance, reap_stuck_jobs_job, since=since):
         return dg.SkipReason("a sweep is still at work")
     return dg.RunRequest(tags={TRIGGER: "interval"})
 

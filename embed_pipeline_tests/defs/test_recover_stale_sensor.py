@@ -10,7 +10,7 @@ import pytest
 from dagster._daemon.types import DaemonHeartbeat
 
 from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline_tests.clocks import FakeClock
+from embed_pipeline_tests.clocks import DAY, FakeClock
 from embed_pipeline_tests.defs.conftest import Build
 from embed_pipeline_tests.defs.scene import Pipeline, add_run
 
@@ -147,6 +147,16 @@ def test_no_second_recovery_is_launched_while_one_is_on_its_way(
 ) -> None:
     pipeline.abandon("a")
     add_run(instance, dg.DagsterRunStatus.QUEUED, job="recover_stale_job")
+
+    assert ticks.next() == "a recovery is on its way"
+
+
+def test_recovery_in_the_run_queue_is_on_its_way_however_long_it_waits(
+    pipeline: Pipeline, instance: dg.DagsterInstance, ticks: Ticks, clock: SensorClock
+) -> None:
+    pipeline.abandon("a")
+    add_run(instance, dg.DagsterRunStatus.QUEUED, job="recover_stale_job")
+    clock.advance(DAY)
 
     assert ticks.next() == "a recovery is on its way"
 
