@@ -78,6 +78,7 @@ def queue_figures(state: QueueState, progress: Progress, *, model: str) -> Metad
         "pending": state.status.pending,
         "processing": state.status.processing,
         "failed": state.status.failed,
+        "parked": state.parked,
         "oldest wait (seconds)": round(state.oldest_wait.total_seconds(), 1),
         "completed since the last look": progress.completed,
         "completed per minute": round(progress.per_minute, 1),

@@ -10,6 +10,9 @@ import dagster as dg
 from embed_pipeline.defs.runs import ENDED
 from embed_pipeline.model.retry import RetryPolicy
 
+EMBED_JOB = "embed_job"
+"""By its name: ops that look at its runs are imported where the job itself is made."""
+
 FORGIVEN = 1
 """A run may die by chance and the next one do its work; from the second in a row on they wait."""
 
@@ -26,9 +29,9 @@ class EndedRun:
     ended_at: datetime
 
 
-def latest_ended(instance: dg.DagsterInstance, job: dg.JobDefinition) -> list[EndedRun]:
-    """The latest end first."""
-    wanted = dg.RunsFilter(job_name=job.name, statuses=ENDED)
+def latest_ended(instance: dg.DagsterInstance) -> list[EndedRun]:
+    """Embed runs, the latest end first."""
+    wanted = dg.RunsFilter(job_name=EMBED_JOB, statuses=ENDED)
     runs = [
         EndedRun(
             run_id=record.dagster_run.run_id,
@@ -43,12 +46,16 @@ def latest_ended(instance: dg.DagsterInstance, job: dg.JobDefinition) -> list[En
     return sorted(runs, key=lambda run: run.ended_at, reverse=True)
 
 
+def failed_in_a_row(runs: Sequence[EndedRun]) -> list[EndedRun]:
+    return list(takewhile(lambda run: run.failed, runs))
+
+
 def pause_after(runs: Sequence[EndedRun], *, now: datetime) -> str | None:
     """Why the next run has to wait; anything but a failure ends the pause.
 
     A failure in the future was dated by a clock that is wrong, and counts for nothing.
     """
-    failed = list(takewhile(lambda run: run.failed, runs))
+    failed = failed_in_a_row(runs)
     if len(failed) <= FORGIVEN:
         return None
     latest = failed[0]

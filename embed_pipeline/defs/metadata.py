@@ -10,12 +10,15 @@ from embed_pipeline.model.job import CleanupReport, EmbedJob, JobId
 from embed_pipeline.model.lease import Lease
 from embed_pipeline.model.recovery import Recovery
 from embed_pipeline.model.switch import Switch
+from embed_pipeline.telemetry.facts import shortened
 from embed_pipeline.worker.discover import DiscoveryReport
 from embed_pipeline.worker.price import estimated_price
 from embed_pipeline.worker.report import FailedJob, Tally
 
 MOST_ROWS = 50
 """A table in the UI is for reading; the rest is in the store."""
+
+LONGEST_ERROR = 200
 
 Metadata = dict[str, Any]
 
@@ -114,7 +117,7 @@ def failed_jobs_metadata(jobs: Sequence[EmbedJob]) -> Metadata:
                 {
                     "entity": job.entity_uid,
                     "category": job.error_category.value if job.error_category else "",
-                    "error": job.error or "",
+                    "error": shortened(job.error or "", LONGEST_ERROR),
                     "attempts": f"{job.attempts} of {job.max_attempts}",
                     "ended": f"{job.processed_at:%Y-%m-%d %H:%M} UTC" if job.processed_at else "",
                     "job": job.id,

@@ -14,15 +14,13 @@ from embed_pipeline.defs.assets import (
     last_totals,
     queue_figures,
 )
-from embed_pipeline.defs.checks import (
+from embed_pipeline.defs.checks import judge_queue
+from embed_pipeline.defs.findings import (
     COVERAGE,
     HEALTH,
     CheckConfig,
     Finding,
     judge_coverage,
-    judge_failed,
-    judge_health,
-    judge_stuck,
     unreachable,
 )
 from embed_pipeline.defs.metadata import Metadata
@@ -50,7 +48,7 @@ def observe(
     progress = _progress(context.instance, state)
     figures = queue_figures(state, progress, model=tools.model)
     context.log_event(dg.AssetObservation(EMBEDDING_QUEUE, metadata=figures))
-    findings = [judge_stuck(state, config), judge_health(state), judge_failed(state)]
+    findings = judge_queue(state, config, context.instance)
     _tell(context, findings)
     coverage = _coverage_or_red(context, tools)
     _write_coverage(context, coverage, progress, model=tools.model)
@@ -85,7 +83,7 @@ def _queue_or_red(context: dg.OpExecutionContext, tools: Tools) -> QueueState:
     try:
         return observe_queue(tools.jobs, model=tools.model)
     except EmbedPipelineError as error:
-        _tell(context, [unreachable(HEALTH, error)])
+        _tell(context, [unreachable(HEALTH, "queue", error)])
         raise
 
 
@@ -93,7 +91,7 @@ def _coverage_or_red(context: dg.OpExecutionContext, tools: Tools) -> Coverage:
     try:
         return tools.graph.coverage(model=tools.model)
     except EmbedPipelineError as error:
-        _tell(context, [unreachable(COVERAGE, error)])
+        _tell(context, [unreachable(COVERAGE, "graph", error)])
         raise
 
 

@@ -69,7 +69,7 @@ def _embed_queue_sensor(most_runs: int, status: dg.DefaultSensorStatus) -> dg.Se
         reason = (
             outlook.reason
             or _enough_runs(context.instance, owners=owners, most=most_runs)
-            or pause_after(latest_ended(context.instance, embed_job), now=SystemClock().now())
+            or pause_after(latest_ended(context.instance), now=SystemClock().now())
         )
         yield dg.SkipReason(reason) if reason else dg.RunRequest(tags={TRIGGER: "queue"})
 

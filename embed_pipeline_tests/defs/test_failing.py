@@ -8,7 +8,6 @@ import dagster as dg
 import pytest
 
 from embed_pipeline.defs.failing import LOOKED_AT, EndedRun, latest_ended, pause_after
-from embed_pipeline.defs.jobs import embed_job
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.defs.scene import add_run
@@ -75,7 +74,7 @@ def test_anything_but_a_failure_ends_the_row(
     add_run(instance, dg.DagsterRunStatus.STARTED)
     add_run(instance, dg.DagsterRunStatus.FAILURE, job="observe_job")
 
-    runs = latest_ended(instance, embed_job)
+    runs = latest_ended(instance)
 
     assert [run.failed for run in runs] == [False, True, True]
     assert abs(runs[0].ended_at - SystemClock().now()) < HOUR
