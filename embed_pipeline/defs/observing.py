@@ -23,8 +23,8 @@ from embed_pipeline.defs.findings import (
     judge_coverage,
     unreachable,
 )
-from embed_pipeline.defs.metadata import Metadata
-from embed_pipeline.defs.ops import IN_MEMORY, PATIENT
+from embed_pipeline.defs.metadata import Metadata, Stopwatch
+from embed_pipeline.defs.told_op import PATIENT, told_op
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.model.embedding import Coverage
 from embed_pipeline.ports.job_store import JobStore
@@ -36,14 +36,12 @@ class ReportConfig(dg.Config):
     hours: int = Field(default=24, ge=1, le=24 * 31, description="How far the report looks back.")
 
 
-@dg.op(
-    out=IN_MEMORY,
-    description="Count exactly, write the numbers on the assets and judge the checks.",
-)
+@told_op("Count exactly, write the numbers on the assets and judge the checks.")
 def observe(
     context: dg.OpExecutionContext, config: CheckConfig, tools: dg.ResourceParam[Tools]
 ) -> int:
     """Returns how many checks are red; a red check is no failed run."""
+    watch = Stopwatch()
     state = _queue_or_red(context, tools)
     progress = _progress(context.instance, state)
     figures = queue_figures(state, progress, model=tools.model)
@@ -55,14 +53,14 @@ def observe(
     findings.append(judge_coverage(coverage, state, config))
     _tell(context, findings[-1:])
     red = [finding for finding in findings if not finding.passed]
-    context.add_output_metadata(figures | {finding.check: finding.message for finding in red})
+    told = {finding.check: finding.message for finding in red}
+    context.add_output_metadata(figures | watch.speed(coverage.entities) | told)
     return len(red)
 
 
-@dg.op(
-    out=IN_MEMORY,
+@told_op(
+    "Throughput per hour, latency and error patterns of the last day, as tables.",
     retry_policy=PATIENT,
-    description="Throughput per hour, latency and error patterns of the last day, as tables.",
 )
 def daily_report(
     context: dg.OpExecutionContext, config: ReportConfig, job_store: dg.ResourceParam[JobStore]
@@ -70,12 +68,13 @@ def daily_report(
     # Here and not above: pandas takes a second to load, which every run would pay.
     from embed_pipeline.worker.daily_report import report_since
 
+    watch = Stopwatch()
     since = job_store.now() - timedelta(hours=config.hours)
     report = report_since(job_store.history, since=since)
     tables: Metadata = {name: dg.MetadataValue.md(text) for name, text in report.tables().items()}
     metadata = report.figures() | tables
     context.log_event(dg.AssetMaterialization(EMBEDDING_REPORT, metadata=metadata))
-    context.add_output_metadata(metadata)
+    context.add_output_metadata(metadata | watch.speed(report.ended))
     return report.ended
 
 

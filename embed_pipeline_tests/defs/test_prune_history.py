@@ -70,6 +70,7 @@ def test_old_run_goes_with_its_events_checks_logs_and_files(
     assert before[0] >= 2
     assert before[1] == 1
     assert (shown["runs deleted"], shown["older than (days)"]) == (1, 14)
+    assert shown["per_second"] > 0
     assert traces(storage, old) == []
     assert checks_of(instance, old) == []
     assert not instance.has_run(old)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster._daemon.types import DaemonHeartbeat
 
+from embed_pipeline.defs.looks import LookFailed
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline_tests.clocks import DAY, FakeClock
 from embed_pipeline_tests.defs.conftest import Build
@@ -132,6 +134,22 @@ def test_unreadable_cursor_is_a_first_tick(ticks: Ticks, pipeline: Pipeline, cur
     ticks.cursor = cursor
 
     assert ticks.next() == 1
+
+
+def test_unusable_queue_fails_the_tick_with_one_sentence_and_the_next_tick_looks_again(
+    ticks: Ticks, tmp_path: Path
+) -> None:
+    (tmp_path / "home").mkdir()
+    queue = tmp_path / "home" / "queue.sqlite"
+    queue.write_bytes(b"no database at all" * 500)
+
+    with pytest.raises(LookFailed) as caught:
+        ticks.next()
+    queue.unlink()
+
+    assert str(caught.value).endswith("queue.sqlite is not a SQLite database.")
+    assert "\n" not in str(caught.value)
+    assert str(ticks.next()).startswith("0 jobs recovered")
 
 
 def test_sensor_is_absent_where_recovery_is_off(build: Build) -> None:
