@@ -16,6 +16,7 @@ from embed_pipeline.defs.findings import (
     judge_stuck,
     unreachable,
 )
+from embed_pipeline.defs.tags import LANE
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.worker.observe import QueueState, observe_queue
 from embed_pipeline.worker.tools import Tools
@@ -30,6 +31,7 @@ from embed_pipeline.worker.tools import Tools
 def check_embeddings(
     context: dg.AssetCheckExecutionContext, config: CheckConfig, tools: dg.ResourceParam[Tools]
 ) -> Iterator[dg.AssetCheckResult]:
+    _take_into_lane(context)
     asked = sorted(key.name for key in context.selected_asset_check_keys)
     try:
         state = observe_queue(tools.jobs, model=tools.model)
@@ -40,6 +42,16 @@ def check_embeddings(
     yield from (finding.result() for finding in findings if finding.check in asked)
     if COVERAGE in asked:
         yield _look_at_coverage(state, config, tools).result()
+
+
+def _take_into_lane(context: dg.AssetCheckExecutionContext) -> None:
+    """A run that the UI makes for these checks has no lane, by which old runs are pruned.
+
+    One that does other people's work beside them is not ours.
+    """
+    run = context.run
+    if not run.asset_selection and run.asset_check_selection == context.selected_asset_check_keys:
+        context.instance.add_run_tags(run.run_id, {LANE: "observation"})
 
 
 def judge_queue(

@@ -43,13 +43,13 @@ def observe(
     """Returns how many checks are red; a red check is no failed run."""
     watch = Stopwatch()
     state = _queue_or_red(context, tools)
-    progress = _progress(context.instance, state)
+    progress = _progress(context.instance, EMBEDDING_QUEUE, state)
     figures = queue_figures(state, progress, model=tools.model)
     context.log_event(dg.AssetObservation(EMBEDDING_QUEUE, metadata=figures))
     findings = judge_queue(state, config, context.instance)
     _tell(context, findings)
     coverage = _coverage_or_red(context, tools)
-    _write_coverage(context, coverage, progress, model=tools.model)
+    _write_coverage(context, coverage, state, model=tools.model)
     findings.append(judge_coverage(coverage, state, config))
     _tell(context, findings[-1:])
     red = [finding for finding in findings if not finding.passed]
@@ -95,16 +95,20 @@ def _coverage_or_red(context: dg.OpExecutionContext, tools: Tools) -> Coverage:
 
 
 def _write_coverage(
-    context: dg.OpExecutionContext, coverage: Coverage, progress: Progress, *, model: str
+    context: dg.OpExecutionContext, coverage: Coverage, state: QueueState, *, model: str
 ) -> None:
-    """Materialized only where vectors may have changed, so that what depends on it can follow."""
+    """Materialized only where vectors may have changed, so that what depends on it can follow.
+
+    That is since its own last event: the look before may have found the queue but not the graph.
+    """
+    progress = _progress(context.instance, ENTITY_EMBEDDINGS, state)
     kind = dg.AssetMaterialization if progress.completed else dg.AssetObservation
-    figures = coverage_figures(coverage, progress, model=model)
+    figures = coverage_figures(coverage, state, progress, model=model)
     context.log_event(kind(ENTITY_EMBEDDINGS, metadata=figures))
 
 
-def _progress(instance: dg.DagsterInstance, state: QueueState) -> Progress:
-    last = last_totals(instance)
+def _progress(instance: dg.DagsterInstance, asset: dg.AssetKey, state: QueueState) -> Progress:
+    last = last_totals(instance, asset)
     if last is None:
         return NOTHING_YET
     totals, at = last

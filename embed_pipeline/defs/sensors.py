@@ -112,7 +112,8 @@ def _recover_stale_sensor(
         now, daemon = SystemClock().now(), _daemon_id(context.instance)
         last_daemon, last_look = _last_look(context.cursor)
         due_at = last_look + interval
-        if last_daemon == daemon and now < due_at:
+        # A look in the future was dated by a clock that has been set right since.
+        if last_daemon == daemon and last_look <= now < due_at:
             yield dg.SkipReason(f"the next look is at {due_at:%H:%M:%S} UTC")
             return
         if is_at_work(context.instance, recover_stale_job, since=now - ARRIVAL):

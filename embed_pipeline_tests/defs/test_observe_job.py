@@ -12,10 +12,17 @@ import dagster as dg
 import pytest
 
 from embed_pipeline.defs.assets import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS
-from embed_pipeline.errors import CredentialsRefused, ErrorCategory, ProviderUnavailable
+from embed_pipeline.errors import (
+    CredentialsRefused,
+    ErrorCategory,
+    ProviderUnavailable,
+    StoreUnavailable,
+)
+from embed_pipeline.model.embedding import Coverage
 from embed_pipeline.model.job import ENTITY_GONE, FailureRecord
 from embed_pipeline.ports.embedding_provider import Embedded
 from embed_pipeline.providers.mock import MockProvider
+from embed_pipeline.stores.sqlite.entity_store import SqliteEntityStore
 from embed_pipeline.worker.observe import observe_queue
 from embed_pipeline.worker.price import estimated_price
 from embed_pipeline_tests.defs.conftest import Build
@@ -91,6 +98,30 @@ def test_second_look_tells_what_was_done_since_and_materializes_the_vectors(
     assert materialized.asset_materialization is not None
     assert materialized.run_id == result.run_id
     assert numbers(materialized.asset_materialization.metadata)["coverage (%)"] == 100
+
+
+def test_materialization_that_an_absent_graph_prevented_is_made_by_the_next_look(
+    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_self: SqliteEntityStore, *, model: str) -> Coverage:
+        raise StoreUnavailable(f"The graph is away, with all vectors of {model}.")
+
+    pipeline.run("observe_job", instance=instance)
+    pipeline.create("a", "b")
+    pipeline.run("embed_job", instance=instance)
+    with monkeypatch.context() as broken:
+        broken.setattr(SqliteEntityStore, "coverage", away)
+        pipeline.run("observe_job", instance=instance, raise_on_error=False)
+    before = instance.get_latest_materialization_event(ENTITY_EMBEDDINGS)
+
+    pipeline.run("observe_job", instance=instance)
+    pipeline.run("observe_job", instance=instance)
+
+    (materialized,) = instance.fetch_materializations(ENTITY_EMBEDDINGS, limit=5).records
+    assert before is None
+    assert materialized.asset_materialization is not None
+    shown = numbers(materialized.asset_materialization.metadata)
+    assert shown["completed since the last look"] == 2
 
 
 def test_look_that_finds_no_change_materializes_nothing(

@@ -99,6 +99,18 @@ def test_look_that_finds_nothing_says_zero_and_counts_as_a_look(ticks: Ticks) ->
     assert str(ticks.next()).startswith("the next look is at")
 
 
+def test_look_that_a_wrong_clock_put_in_the_future_freezes_nothing(
+    ticks: Ticks, pipeline: Pipeline, clock: SensorClock
+) -> None:
+    clock.advance(DAY)
+    ticks.next()
+    clock.advance(-DAY)
+    pipeline.abandon("e1")
+
+    assert ticks.next() == 1
+    assert str(ticks.next()).startswith("the next look is at")
+
+
 def test_live_lease_launches_nothing(ticks: Ticks, pipeline: Pipeline) -> None:
     pipeline.create("a")
     pipeline.tools.jobs.lease(owner="w", model=pipeline.tools.model, limit=1, token="t")
