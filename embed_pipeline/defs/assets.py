@@ -56,7 +56,9 @@ def assets_for(settings: Settings, deps: Upstream) -> list[dg.AssetSpec]:
     ]
 
 
-def coverage_figures(coverage: Coverage, progress: Progress, *, model: str) -> Metadata:
+def coverage_figures(
+    coverage: Coverage, state: QueueState, progress: Progress, *, model: str
+) -> Metadata:
     figures: Metadata = {
         "entities": coverage.entities,
         "embedded": coverage.embedded,
@@ -69,7 +71,7 @@ def coverage_figures(coverage: Coverage, progress: Progress, *, model: str) -> M
     }
     if coverage.percent is not None:
         figures["coverage (%)"] = float(coverage.percent)
-    return figures
+    return figures | _sums(state)
 
 
 def queue_figures(state: QueueState, progress: Progress, *, model: str) -> Metadata:
@@ -78,6 +80,7 @@ def queue_figures(state: QueueState, progress: Progress, *, model: str) -> Metad
         "pending": state.status.pending,
         "processing": state.status.processing,
         "failed": state.status.failed,
+        "parked": state.parked,
         "oldest wait (seconds)": round(state.oldest_wait.total_seconds(), 1),
         "completed since the last look": progress.completed,
         "completed per minute": round(progress.per_minute, 1),
@@ -91,21 +94,33 @@ def queue_figures(state: QueueState, progress: Progress, *, model: str) -> Metad
         figures["price since the last look (USD, estimated)"] = float(price)
     if health.success_rate is not None:
         figures["success rate of the last 100 (%)"] = 100.0 * health.success_rate
-    return figures | {shown: state.totals.get(name, 0) for name, shown in TOTALS.items()}
+    return figures | _sums(state)
 
 
-def last_totals(instance: dg.DagsterInstance) -> tuple[Mapping[str, int], datetime] | None:
-    """The sums of the last observation, and when it was made; None before the first one."""
-    records = instance.fetch_observations(EMBEDDING_QUEUE, limit=1).records
-    observation = records[0].asset_observation if records else None
-    if observation is None:
+def _sums(state: QueueState) -> Metadata:
+    return {shown: state.totals.get(name, 0) for name, shown in TOTALS.items()}
+
+
+def last_totals(
+    instance: dg.DagsterInstance, asset: dg.AssetKey
+) -> tuple[Mapping[str, int], datetime] | None:
+    """The sums of the last event of an asset, and when it was made; None before the first one."""
+    events = [
+        (record.timestamp, written.metadata)
+        for records in (
+            instance.fetch_observations(asset, limit=1).records,
+            instance.fetch_materializations(asset, limit=1).records,
+        )
+        for record in records
+        if (written := record.asset_observation or record.asset_materialization)
+    ]
+    if not events:
         return None
+    made_at, metadata = max(events, key=lambda event: event[0])
     totals = {
-        name: int(str(value.value))
-        for name, shown in TOTALS.items()
-        if (value := observation.metadata.get(shown)) is not None
+        name: int(str(metadata[shown].value)) for name, shown in TOTALS.items() if shown in metadata
     }
-    return totals, datetime.fromtimestamp(records[0].timestamp, UTC)
+    return totals, datetime.fromtimestamp(made_at, UTC)
 
 
 NOTHING_YET = Progress(completed=0, tokens=0, elapsed=timedelta(0))

@@ -25,7 +25,7 @@ def build_definitions(settings: Settings, *, deps: Upstream = ()) -> dg.Definiti
         jobs=JOBS,
         assets=assets_for(settings, deps),
         asset_checks=[check_embeddings],
-        sensors=sensors_for(recovery_interval=settings.queue.recovery_interval, status=sensors),
+        sensors=sensors_for(settings.queue, status=sensors),
         schedules=schedules_for(schedules),
         resources=resources_for(settings),
         # No executor: every job names its own, and two that differ could not be merged.

@@ -1,14 +1,11 @@
 """Ops for a person's hand in the launchpad: force, retry, pause, resume."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.metadata import ids_metadata, switch_metadata
-from embed_pipeline.defs.ops import IN_MEMORY
-from embed_pipeline.errors import ErrorCategory, RequestError
+from embed_pipeline.defs.metadata import Stopwatch, ids_metadata, switch_metadata
+from embed_pipeline.defs.told_op import told_op
+from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.model.job import EntityUid
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.worker import control, force
@@ -48,67 +45,51 @@ class ResumeConfig(dg.Config):
     reason: str = Field(default="resumed in Dagster", description="What was mended, or why now.")
 
 
-@dg.op(
-    out=IN_MEMORY,
-    description="Queue one entity to be embedded again, or repair a number that lack a vector.",
-)
+@told_op("Queue one entity to be embedded again, or repair a number that lack a vector.")
 def force_embedding(
     context: dg.OpExecutionContext, config: ForceConfig, tools: dg.ResourceParam[Tools]
 ) -> int:
-    with _refusal_told():
-        report = force.force_embedding(
-            tools,
-            entity_name=config.entity_name,
-            key=None if config.key is None else EntityUid(config.key),
-            limit=config.limit,
-        )
+    watch = Stopwatch()
+    report = force.force_embedding(
+        tools,
+        entity_name=config.entity_name,
+        key=None if config.key is None else EntityUid(config.key),
+        limit=config.limit,
+    )
     context.log.info(report.message)
     context.add_output_metadata(
         {"result": report.message, "found": report.discovered, "queued": report.queued}
+        | watch.speed(report.queued)
     )
     return report.queued
 
 
-@dg.op(
-    out=IN_MEMORY,
-    description="Give failed jobs a fresh start: attempts, recoveries and strikes back to 0.",
-)
+@told_op("Give failed jobs a fresh start: attempts, recoveries and strikes back to 0.")
 def retry_failed(
     context: dg.OpExecutionContext, config: RetryConfig, job_store: dg.ResourceParam[JobStore]
 ) -> int:
-    with _refusal_told():
-        retried = control.retry_failed(job_store, category=config.category, limit=config.limit)
-    context.add_output_metadata({"pending again": len(retried)} | ids_metadata(retried))
+    watch = Stopwatch()
+    retried = control.retry_failed(job_store, category=config.category, limit=config.limit)
+    count = len(retried)
+    context.add_output_metadata(
+        {"pending again": count} | watch.speed(count) | ids_metadata(retried)
+    )
     return len(retried)
 
 
-@dg.op(
-    out=IN_MEMORY,
-    description="Lease to nobody until the queue is resumed; what is held is finished.",
-)
+@told_op("Lease to nobody until the queue is resumed; what is held is finished.")
 def pause_queue(
     context: dg.OpExecutionContext, config: PauseConfig, job_store: dg.ResourceParam[JobStore]
 ) -> str:
-    with _refusal_told():
-        switch = control.pause(job_store, reason=config.reason)
+    switch = control.pause(job_store, reason=config.reason)
     context.add_output_metadata(switch_metadata(switch))
     return switch.state.value
 
 
-@dg.op(out=IN_MEMORY, description="Lease again after a pause or a halt.")
+@told_op("Lease again after a pause or a halt.")
 def resume_queue(
     context: dg.OpExecutionContext, config: ResumeConfig, job_store: dg.ResourceParam[JobStore]
 ) -> str:
-    with _refusal_told():
-        before, switch = control.resume(job_store, reason=config.reason)
+    before, switch = control.resume(job_store, reason=config.reason)
     context.add_output_metadata(switch_metadata(switch, before=before))
     return switch.state.value
-
-
-@contextmanager
-def _refusal_told() -> Iterator[None]:
-    """The sentence alone: a stack tells nobody what to type instead."""
-    try:
-        yield
-    except RequestError as error:
-        raise dg.Failure(str(error), allow_retries=False) from error

@@ -9,16 +9,13 @@ from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from pydantic import Field
 
-from embed_pipeline.defs.ops import IN_MEMORY
+from embed_pipeline.defs.metadata import Stopwatch
+from embed_pipeline.defs.runs import ENDED
 from embed_pipeline.defs.tags import LANE, LANES
+from embed_pipeline.defs.told_op import told_op
 from embed_pipeline.ports.clock import SystemClock
 
 PAGE = 100
-ENDED = [
-    dg.DagsterRunStatus.SUCCESS,
-    dg.DagsterRunStatus.FAILURE,
-    dg.DagsterRunStatus.CANCELED,
-]
 
 
 class PruneConfig(dg.Config):
@@ -30,13 +27,12 @@ class PruneConfig(dg.Config):
     )
 
 
-@dg.op(
-    out=IN_MEMORY,
-    description="Delete old runs of this pipeline with their events, checks, logs and files."
-    " Runs of other jobs on the same instance are left alone.",
+@told_op(
+    "Delete old runs of this pipeline with their events, checks, logs and files. Runs of other"
+    " jobs on the same instance are left alone."
 )
 def prune_history(context: dg.OpExecutionContext, config: PruneConfig) -> int:
-    instance = context.instance
+    instance, watch = context.instance, Stopwatch()
     old = dg.RunsFilter(
         tags={LANE: LANES},
         statuses=ENDED,
@@ -56,6 +52,7 @@ def prune_history(context: dg.OpExecutionContext, config: PruneConfig) -> int:
             "older than (days)": config.older_than_days,
             "runs kept": instance.get_runs_count(dg.RunsFilter(tags={LANE: LANES})),
         }
+        | watch.speed(deleted)
     )
     return deleted
 

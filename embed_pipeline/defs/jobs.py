@@ -36,7 +36,7 @@ def _job(
     max_runtime=600,
 )
 def embed_job() -> None:
-    embed_batch(lease_batch(recover_stale()))
+    embed_batch(lease_batch(recover_stale()).leased)
 
 
 @_job(

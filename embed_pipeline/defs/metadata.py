@@ -10,6 +10,8 @@ from embed_pipeline.model.job import CleanupReport, EmbedJob, JobId
 from embed_pipeline.model.lease import Lease
 from embed_pipeline.model.recovery import Recovery
 from embed_pipeline.model.switch import Switch
+from embed_pipeline.ports.clock import SystemClock
+from embed_pipeline.telemetry.facts import shortened
 from embed_pipeline.worker.discover import DiscoveryReport
 from embed_pipeline.worker.price import estimated_price
 from embed_pipeline.worker.report import FailedJob, Tally
@@ -17,7 +19,22 @@ from embed_pipeline.worker.report import FailedJob, Tally
 MOST_ROWS = 50
 """A table in the UI is for reading; the rest is in the store."""
 
+LONGEST_ERROR = 200
+
 Metadata = dict[str, Any]
+
+
+class Stopwatch:
+    """Runs from its making."""
+
+    def __init__(self) -> None:
+        self._begun = SystemClock().monotonic()
+
+    def speed(self, count: int) -> Metadata:
+        """How long it took, and how many of what was counted a second."""
+        seconds = SystemClock().monotonic() - self._begun
+        rate = round(count / seconds, 1) if seconds > 0 else 0.0
+        return {"seconds": round(seconds, 3), "per_second": rate}
 
 
 def recovery_metadata(recovery: Recovery) -> Metadata:
@@ -42,20 +59,20 @@ def recovery_metadata(recovery: Recovery) -> Metadata:
 
 
 def lease_metadata(lease: Lease) -> Metadata:
+    return {"state": _state_of(lease), "jobs": len(lease.jobs), "owner": lease.owner}
+
+
+def _state_of(lease: Lease) -> str:
     if lease.refusal is not None:
         until = f" until {lease.refusal.until:%H:%M:%S} UTC" if lease.refusal.until else ""
-        return {"state": f"{lease.refusal.reason}{until}: {lease.refusal.detail}"}
+        return f"{lease.refusal.reason}{until}: {lease.refusal.detail}"
     if not lease.jobs:
-        return {"state": "nothing is due"}
-    return {
-        "state": "probe" if lease.probe else "leased",
-        "jobs": len(lease.jobs),
-        "owner": lease.owner,
-    }
+        return "nothing is due"
+    return "probe" if lease.probe else "leased"
 
 
 def tally_metadata(tally: Tally, *, model: str) -> Metadata:
-    metadata: Metadata = {name: value for name, value in tally.facts().items() if value}
+    metadata: Metadata = {name: fact for name, fact in tally.facts().items() if fact is not None}
     price = estimated_price(model, tokens=tally.tokens)
     if price is not None:
         metadata["price (USD, estimated)"] = float(price)
@@ -114,7 +131,7 @@ def failed_jobs_metadata(jobs: Sequence[EmbedJob]) -> Metadata:
                 {
                     "entity": job.entity_uid,
                     "category": job.error_category.value if job.error_category else "",
-                    "error": job.error or "",
+                    "error": shortened(job.error or "", LONGEST_ERROR),
                     "attempts": f"{job.attempts} of {job.max_attempts}",
                     "ended": f"{job.processed_at:%Y-%m-%d %H:%M} UTC" if job.processed_at else "",
                     "job": job.id,

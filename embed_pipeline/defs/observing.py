@@ -14,19 +14,17 @@ from embed_pipeline.defs.assets import (
     last_totals,
     queue_figures,
 )
-from embed_pipeline.defs.checks import (
+from embed_pipeline.defs.checks import judge_queue
+from embed_pipeline.defs.findings import (
     COVERAGE,
     HEALTH,
     CheckConfig,
     Finding,
     judge_coverage,
-    judge_failed,
-    judge_health,
-    judge_stuck,
     unreachable,
 )
-from embed_pipeline.defs.metadata import Metadata
-from embed_pipeline.defs.ops import IN_MEMORY, PATIENT
+from embed_pipeline.defs.metadata import Metadata, Stopwatch
+from embed_pipeline.defs.told_op import PATIENT, told_op
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.model.embedding import Coverage
 from embed_pipeline.ports.job_store import JobStore
@@ -38,33 +36,31 @@ class ReportConfig(dg.Config):
     hours: int = Field(default=24, ge=1, le=24 * 31, description="How far the report looks back.")
 
 
-@dg.op(
-    out=IN_MEMORY,
-    description="Count exactly, write the numbers on the assets and judge the checks.",
-)
+@told_op("Count exactly, write the numbers on the assets and judge the checks.")
 def observe(
     context: dg.OpExecutionContext, config: CheckConfig, tools: dg.ResourceParam[Tools]
 ) -> int:
     """Returns how many checks are red; a red check is no failed run."""
+    watch = Stopwatch()
     state = _queue_or_red(context, tools)
-    progress = _progress(context.instance, state)
+    progress = _progress(context.instance, EMBEDDING_QUEUE, state)
     figures = queue_figures(state, progress, model=tools.model)
     context.log_event(dg.AssetObservation(EMBEDDING_QUEUE, metadata=figures))
-    findings = [judge_stuck(state, config), judge_health(state), judge_failed(state)]
+    findings = judge_queue(state, config, context.instance)
     _tell(context, findings)
     coverage = _coverage_or_red(context, tools)
-    _write_coverage(context, coverage, progress, model=tools.model)
+    _write_coverage(context, coverage, state, model=tools.model)
     findings.append(judge_coverage(coverage, state, config))
     _tell(context, findings[-1:])
     red = [finding for finding in findings if not finding.passed]
-    context.add_output_metadata(figures | {finding.check: finding.message for finding in red})
+    told = {finding.check: finding.message for finding in red}
+    context.add_output_metadata(figures | watch.speed(coverage.entities) | told)
     return len(red)
 
 
-@dg.op(
-    out=IN_MEMORY,
+@told_op(
+    "Throughput per hour, latency and error patterns of the last day, as tables.",
     retry_policy=PATIENT,
-    description="Throughput per hour, latency and error patterns of the last day, as tables.",
 )
 def daily_report(
     context: dg.OpExecutionContext, config: ReportConfig, job_store: dg.ResourceParam[JobStore]
@@ -72,12 +68,13 @@ def daily_report(
     # Here and not above: pandas takes a second to load, which every run would pay.
     from embed_pipeline.worker.daily_report import report_since
 
+    watch = Stopwatch()
     since = job_store.now() - timedelta(hours=config.hours)
     report = report_since(job_store.history, since=since)
     tables: Metadata = {name: dg.MetadataValue.md(text) for name, text in report.tables().items()}
     metadata = report.figures() | tables
     context.log_event(dg.AssetMaterialization(EMBEDDING_REPORT, metadata=metadata))
-    context.add_output_metadata(metadata)
+    context.add_output_metadata(metadata | watch.speed(report.ended))
     return report.ended
 
 
@@ -85,7 +82,7 @@ def _queue_or_red(context: dg.OpExecutionContext, tools: Tools) -> QueueState:
     try:
         return observe_queue(tools.jobs, model=tools.model)
     except EmbedPipelineError as error:
-        _tell(context, [unreachable(HEALTH, error)])
+        _tell(context, [unreachable(HEALTH, "queue", error)])
         raise
 
 
@@ -93,21 +90,25 @@ def _coverage_or_red(context: dg.OpExecutionContext, tools: Tools) -> Coverage:
     try:
         return tools.graph.coverage(model=tools.model)
     except EmbedPipelineError as error:
-        _tell(context, [unreachable(COVERAGE, error)])
+        _tell(context, [unreachable(COVERAGE, "graph", error)])
         raise
 
 
 def _write_coverage(
-    context: dg.OpExecutionContext, coverage: Coverage, progress: Progress, *, model: str
+    context: dg.OpExecutionContext, coverage: Coverage, state: QueueState, *, model: str
 ) -> None:
-    """Materialized only where vectors may have changed, so that what depends on it can follow."""
+    """Materialized only where vectors may have changed, so that what depends on it can follow.
+
+    That is since its own last event: the look before may have found the queue but not the graph.
+    """
+    progress = _progress(context.instance, ENTITY_EMBEDDINGS, state)
     kind = dg.AssetMaterialization if progress.completed else dg.AssetObservation
-    figures = coverage_figures(coverage, progress, model=model)
+    figures = coverage_figures(coverage, state, progress, model=model)
     context.log_event(kind(ENTITY_EMBEDDINGS, metadata=figures))
 
 
-def _progress(instance: dg.DagsterInstance, state: QueueState) -> Progress:
-    last = last_totals(instance)
+def _progress(instance: dg.DagsterInstance, asset: dg.AssetKey, state: QueueState) -> Progress:
+    last = last_totals(instance, asset)
     if last is None:
         return NOTHING_YET
     totals, at = last

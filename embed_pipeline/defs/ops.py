@@ -2,27 +2,28 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
 from embed_pipeline.defs.metadata import (
+    Metadata,
+    Stopwatch,
     cleanup_metadata,
     discovery_metadata,
     lease_metadata,
     recovery_metadata,
     tally_metadata,
 )
-from embed_pipeline.model.lease import Lease
+from embed_pipeline.defs.told_op import PATIENT, told_op
+from embed_pipeline.model.lease import Lease, RefusalReason
+from embed_pipeline.model.switch import SwitchState
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.worker import cleanup, discover, drain, lease, recover
 from embed_pipeline.worker.pace import Pace
+from embed_pipeline.worker.report import Ending, Tally
 from embed_pipeline.worker.tools import Plan, Tools
-
-IN_MEMORY = dg.Out(io_manager_key="mem_io_manager")
-
-PATIENT = dg.RetryPolicy(max_retries=2, delay=2, backoff=dg.Backoff.EXPONENTIAL)
-"""For ops that may be repeated; leasing and embedding never are: the queue is their retry."""
 
 
 class RecoverConfig(dg.Config):
@@ -66,7 +67,7 @@ class DiscoverConfig(dg.Config):
     most_read: int = Field(default=50_000, ge=1, description="Stop after reading so many entities.")
 
 
-@dg.op(out=IN_MEMORY, description="Return jobs of vanished workers to pending; attempts are kept.")
+@told_op("Return jobs of vanished workers to pending; attempts are kept.")
 def recover_stale(
     context: dg.OpExecutionContext,
     config: RecoverConfig,
@@ -75,36 +76,44 @@ def recover_stale(
 ) -> int:
     if not (config.strict or automatic_recovery):
         context.log.info("EMBED_JOB_RECOVERY_INTERVAL is 0: stale jobs are left where they are.")
+        context.add_output_metadata({"recovered": 0, "state": "automatic recovery is off"})
         return 0
+    watch = Stopwatch()
     verb = recover.recover_stale if config.strict else recover.recover_before_work
     recovery = verb(job_store)
-    context.add_output_metadata(recovery_metadata(recovery))
+    context.add_output_metadata(recovery_metadata(recovery) | watch.speed(len(recovery.jobs)))
     return len(recovery.jobs)
 
 
-@dg.op(
+@told_op(
+    "Take due jobs for this run; without any, the run ends here.",
     ins={"recovered": dg.In(dg.Nothing)},
-    out=dg.Out(Lease, is_required=False, io_manager_key="mem_io_manager"),
-    description="Take due jobs for this run; without any, the run ends here.",
+    out={
+        "leased": dg.Out(Lease, is_required=False, io_manager_key="mem_io_manager"),
+        "count": dg.Out(int, io_manager_key="mem_io_manager"),
+    },
 )
 def lease_batch(
     context: dg.OpExecutionContext,
     config: LeaseConfig,
     tools: dg.ResourceParam[Tools],
-) -> Iterator[dg.Output[Lease]]:
+) -> Iterator[dg.Output[Any]]:
+    """`count` is there for every lease, so that one that was refused is told too."""
+    watch = Stopwatch()
     leased = lease.lease_batch(tools, owner=context.run_id, limit=config.batch_size)
+    metadata = lease_metadata(leased) | watch.speed(len(leased.jobs))
+    if leased.refusal is not None and leased.refusal.reason is RefusalReason.HALTED:
+        raise _halted(leased.refusal.detail, metadata)
+    yield dg.Output(len(leased.jobs), output_name="count", metadata=metadata)
     if leased.jobs:
-        yield dg.Output(leased, metadata=lease_metadata(leased))
+        yield dg.Output(leased, output_name="leased")
     elif leased.refusal is not None:
-        context.log.warning(lease_metadata(leased)["state"])
+        context.log.warning(metadata["state"])
     else:
-        context.log.info(lease_metadata(leased)["state"])
+        context.log.info(metadata["state"])
 
 
-@dg.op(
-    out=IN_MEMORY,
-    description="Embed the leased jobs within the shared budget, lease again, give back the rest.",
-)
+@told_op("Embed the leased jobs within the shared budget, lease again, give back the rest.")
 def embed_batch(
     context: dg.OpExecutionContext,
     config: EmbedConfig,
@@ -113,22 +122,34 @@ def embed_batch(
 ) -> int:
     pace = Pace(tools.clock, limit=timedelta(seconds=config.drain_seconds))
     tally = drain.drain(tools, owner=leased.owner, first=leased, limit=config.batch_size, pace=pace)
-    if tally.critical:
-        # A green run would hide that nothing goes on until somebody acts.
-        raise dg.Failure(
-            f"{tally.critical} The queue is halted: mend it, then resume.",
-            metadata=tally_metadata(tally, model=tools.model),
-            allow_retries=False,
-        )
-    context.add_output_metadata(tally_metadata(tally, model=tools.model))
+    metadata = tally_metadata(tally, model=tools.model)
+    if reason := _why_halted(tools, tally):
+        raise _halted(reason, metadata)
+    context.add_output_metadata(metadata)
     return tally.completed
 
 
-@dg.op(
-    out=IN_MEMORY,
-    retry_policy=PATIENT,
-    description="Delete completed and failed jobs past their retention.",
-)
+def _why_halted(tools: Tools, tally: Tally) -> str | None:
+    """An error of this run's requests, or what the look before a further lease found."""
+    if tally.critical or tally.ending is not Ending.REFUSED:
+        return tally.critical
+    switch = tools.jobs.switch.read()
+    return switch.reason if switch.state is SwitchState.HALTED else None
+
+
+def _halted(reason: str, metadata: Metadata) -> dg.Failure:
+    """A green run would hide that nothing goes on until somebody acts.
+
+    It may be this very run that found the reason before it leased anything: a wrong password.
+    """
+    return dg.Failure(
+        f"{reason.rstrip('.')}. The queue is halted: mend it, then resume.",
+        metadata=metadata,
+        allow_retries=False,
+    )
+
+
+@told_op("Delete completed and failed jobs past their retention.", retry_policy=PATIENT)
 def cleanup_ttl(
     context: dg.OpExecutionContext,
     config: CleanupConfig,
@@ -137,22 +158,20 @@ def cleanup_ttl(
 ) -> int:
     days = config.older_than_days
     older_than = plan.retention if days is None else timedelta(days=days)
+    watch = Stopwatch()
     report = cleanup.cleanup_ttl(job_store, older_than=older_than)
-    context.add_output_metadata(cleanup_metadata(report, older_than))
+    context.add_output_metadata(cleanup_metadata(report, older_than) | watch.speed(report.jobs))
     return report.jobs
 
 
-@dg.op(
-    out=IN_MEMORY,
-    retry_policy=PATIENT,
-    description="Queue entities whose vector is missing or spoilt.",
-)
+@told_op("Queue entities whose vector is missing or spoilt.", retry_policy=PATIENT)
 def discover_missing_embeddings(
     context: dg.OpExecutionContext,
     config: DiscoverConfig,
     tools: dg.ResourceParam[Tools],
 ) -> int:
     bounds = discover.Bounds(most_jobs=config.most_jobs, most_read=config.most_read)
+    watch = Stopwatch()
     report = discover.discover(tools, bounds=bounds)
-    context.add_output_metadata(discovery_metadata(report))
+    context.add_output_metadata(discovery_metadata(report) | watch.speed(report.examined))
     return report.new_jobs

@@ -7,9 +7,12 @@ from typing import Any
 import dagster as dg
 
 from embed_pipeline import wiring
-from embed_pipeline.defs.runs import is_at_work
+from embed_pipeline.defs.looks import LookFailed
+from embed_pipeline.defs.metadata import Stopwatch
+from embed_pipeline.defs.runs import is_at_work, max_runtime
 from embed_pipeline.defs.sensors import SensorResult
 from embed_pipeline.defs.tags import TRIGGER, run_tags
+from embed_pipeline.defs.told_op import told_op
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.reaper import QueueCounters, Reaper, SweepResult, reaper_of
 from embed_pipeline.reaper.policy import Requeue
@@ -35,17 +38,18 @@ def reaper_definitions(settings: Settings, status: dg.DefaultSensorStatus) -> dg
     )
 
 
-@dg.op(
-    out=dg.Out(io_manager_key="mem_io_manager"),
-    description="Requeue or fail the SQL jobs whose lease ended; fails after telling what it did"
-    " when a table could not be swept.",
+@told_op(
+    "Requeue or fail the SQL jobs whose lease ended; fails after telling what it did when a table"
+    " could not be swept."
 )
 def reap_stuck_jobs(context: dg.OpExecutionContext, reaper: dg.ResourceParam[Reaper]) -> int:
+    watch = Stopwatch()
     result = reaper.sweep()
     context.log_event(dg.AssetObservation(STUCK_JOBS, metadata=_figures(result)))
-    context.add_output_metadata(_figures(result) | _rows(result))
+    metadata = _figures(result) | watch.speed(len(result.reaped)) | _rows(result)
+    context.add_output_metadata(metadata)
     if result.problems:
-        raise dg.Failure("\n".join(result.problems), metadata=_figures(result) | _rows(result))
+        raise dg.Failure("\n".join(result.problems), metadata=metadata)
     return len(result.reaped)
 
 
@@ -73,7 +77,7 @@ def _reaper_sensor(settings: ReaperSettings, status: dg.DefaultSensorStatus) -> 
         if outlook.reaped:
             yield _unless_at_work(context.instance)
         elif outlook.problems:
-            raise dg.Failure("\n".join(outlook.problems))
+            raise LookFailed("\n".join(outlook.problems))
         else:
             untold = outlook.left_alone
             also = f"; {untold} rows have neither lease nor heartbeat" if untold else ""
@@ -84,7 +88,8 @@ def _reaper_sensor(settings: ReaperSettings, status: dg.DefaultSensorStatus) -> 
 
 def _unless_at_work(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
     """Two sweeps at once are safe, but a pile of queued runs helps nobody."""
-    if is_at_work(instance, reap_stuck_jobs_job, now=SystemClock().now()):
+    since = SystemClock().now() - max_runtime(reap_stuck_jobs_job)
+    if is_at_work(instance, reap_stuck_jobs_job, since=since):
         return dg.SkipReason("a sweep is still at work")
     return dg.RunRequest(tags={TRIGGER: "interval"})
 

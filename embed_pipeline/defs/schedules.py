@@ -11,7 +11,7 @@ from embed_pipeline.defs.jobs import (
     observe_job,
     prune_history_job,
 )
-from embed_pipeline.defs.runs import is_at_work
+from embed_pipeline.defs.runs import is_at_work, max_runtime
 from embed_pipeline.defs.tags import TRIGGER
 from embed_pipeline.ports.clock import SystemClock
 
@@ -71,7 +71,8 @@ def _schedule(turn: Turn, status: dg.DefaultScheduleStatus) -> dg.ScheduleDefini
     )
     def unless_at_work(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         """A run that waits for its lane, or takes long, is enough."""
-        if is_at_work(context.instance, turn.job, now=SystemClock().now()):
+        since = SystemClock().now() - max_runtime(turn.job)
+        if is_at_work(context.instance, turn.job, since=since):
             return dg.SkipReason(f"the {turn.job.name} before is still at work or waiting")
         return dg.RunRequest(tags={TRIGGER: "schedule"})
 

@@ -7,17 +7,24 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from embed_pipeline.defs.ended_runs import ended_run_sensors
+from embed_pipeline.defs.failing import latest_ended, pause_after
 from embed_pipeline.defs.jobs import embed_job, recover_stale_job
 from embed_pipeline.defs.looks import EVERY_FIVE_SECONDS, one_sentence
-from embed_pipeline.defs.runs import NOT_BEGUN, max_runtime, unfinished_runs
+from embed_pipeline.defs.runs import (
+    BEGUN,
+    NOT_BEGUN,
+    is_at_work,
+    max_runtime,
+    queued_runs,
+    runs_since,
+)
 from embed_pipeline.defs.tags import TRIGGER
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
+from embed_pipeline.settings import QueueSettings
 from embed_pipeline.worker.look import look
-
-MOST_EMBED_RUNS = 2
 
 ARRIVAL = timedelta(minutes=1)
 """How long a run may take to start and do something; seconds, on a machine at rest.
@@ -30,19 +37,20 @@ SensorResult = Iterator[dg.RunRequest | dg.SkipReason]
 
 
 def sensors_for(
-    *, recovery_interval: timedelta | None, status: dg.DefaultSensorStatus
+    queue: QueueSettings, *, status: dg.DefaultSensorStatus
 ) -> list[dg.SensorDefinition]:
     """Without a recovery interval there is no recovery sensor at all."""
-    if recovery_interval is None:
-        return [_embed_queue_sensor(status)]
+    embed_queue_sensor = _embed_queue_sensor(queue.max_runs, status)
+    if queue.recovery_interval is None:
+        return [embed_queue_sensor]
     return [
-        _embed_queue_sensor(status),
-        _recover_stale_sensor(recovery_interval, status),
+        embed_queue_sensor,
+        _recover_stale_sensor(queue.recovery_interval, status),
         *ended_run_sensors(status),
     ]
 
 
-def _embed_queue_sensor(status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+def _embed_queue_sensor(most_runs: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
     @dg.sensor(
         job=embed_job,
         minimum_interval_seconds=EVERY_FIVE_SECONDS,
@@ -58,33 +66,34 @@ def _embed_queue_sensor(status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
         with one_sentence():
             outlook = look(job_store, rate_limiter, model=embedding_provider.model)
             owners = job_store.live_owners()
-        if outlook.reason is not None:
-            yield dg.SkipReason(outlook.reason)
-        elif reason := _enough_runs(context.instance, owners=owners):
-            yield dg.SkipReason(reason)
-        else:
-            yield dg.RunRequest(tags={TRIGGER: "queue"})
+        reason = (
+            outlook.reason
+            or _enough_runs(context.instance, owners=owners, most=most_runs)
+            or pause_after(latest_ended(context.instance), now=SystemClock().now())
+        )
+        yield dg.SkipReason(reason) if reason else dg.RunRequest(tags={TRIGGER: "queue"})
 
     return embed_queue_sensor
 
 
-def _enough_runs(instance: dg.DagsterInstance, *, owners: frozenset[str]) -> str | None:
+def _enough_runs(instance: dg.DagsterInstance, *, owners: frozenset[str], most: int) -> str | None:
     """Why no further run is launched.
 
     A run at work holds leases. One that has held none for longer than it takes to start is dead,
     whatever Dagster believes of it, and must not keep others from working.
     """
     now = SystemClock().now()
-    if unfinished_runs(instance, embed_job, since=now - ARRIVAL, statuses=NOT_BEGUN):
+    arrived = now - ARRIVAL
+    if runs_since(instance, embed_job, since=arrived, statuses=NOT_BEGUN):
         return "an embed run is on its way"
-    waiting = unfinished_runs(
+    waiting = queued_runs(instance, embed_job) | runs_since(
         instance, embed_job, since=now - max_runtime(embed_job), statuses=NOT_BEGUN
     )
-    if len(waiting) >= MOST_EMBED_RUNS:
-        return f"{len(waiting)} embed runs wait for their turn"
-    busy = len(owners | unfinished_runs(instance, embed_job, since=now - ARRIVAL))
-    if busy >= MOST_EMBED_RUNS:
-        return f"{busy} embed runs are at work; the limit is {MOST_EMBED_RUNS}"
+    if len(waiting) >= most:
+        return f"{len(waiting)} embed runs wait for their turn; the limit is {most}"
+    busy = owners | waiting | runs_since(instance, embed_job, since=arrived, statuses=BEGUN)
+    if len(busy) >= most:
+        return f"{len(busy)} embed runs are at work; the limit is {most}"
     return None
 
 
@@ -103,10 +112,11 @@ def _recover_stale_sensor(
         now, daemon = SystemClock().now(), _daemon_id(context.instance)
         last_daemon, last_look = _last_look(context.cursor)
         due_at = last_look + interval
-        if last_daemon == daemon and now < due_at:
+        # A look in the future was dated by a clock that has been set right since.
+        if last_daemon == daemon and last_look <= now < due_at:
             yield dg.SkipReason(f"the next look is at {due_at:%H:%M:%S} UTC")
             return
-        if unfinished_runs(context.instance, recover_stale_job, since=now - ARRIVAL):
+        if is_at_work(context.instance, recover_stale_job, since=now - ARRIVAL):
             yield dg.SkipReason("a recovery is on its way")
             return
         with one_sentence():

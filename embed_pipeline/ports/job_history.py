@@ -32,6 +32,17 @@ class JobHistory(Protocol):
         """
 
     @abstractmethod
+    def parked(self, *, limit: int = PAGE) -> tuple[EmbedJob, ...]:
+        """Failed jobs that only a person revives, the latest first.
+
+        Those of deleted entities are not among them.
+        """
+
+    @abstractmethod
+    def count_parked(self) -> int:
+        """All of them; costs a look at every failed job."""
+
+    @abstractmethod
     def walk(self, *, after: JobId | None = None, limit: int = PAGE) -> tuple[EmbedJob, ...]:
         """All jobs, by id."""
 

@@ -1,4 +1,4 @@
-"""How long leases, attempts and ended jobs last."""
+"""How long leases, attempts and ended jobs last, and how many work at once."""
 
 from __future__ import annotations
 
@@ -51,6 +51,11 @@ class QueueVariables(Variables):
         "How many jobs one lease takes at most.",
         default=2_000,
     )
+    max_runs: Annotated[int, Whole("runs", 1, 100)] = setting(
+        "EMBED_MAX_RUNS",
+        "How many embed runs the sensor keeps at work; workers outside of Dagster count too.",
+        default=2,
+    )
 
 
 def queue_settings(
@@ -73,6 +78,7 @@ def queue_settings(
         max_attempts=given.max_attempts,
         max_recoveries=given.max_recoveries,
         batch_size=given.batch_size,
+        max_runs=given.max_runs,
     )
 
 

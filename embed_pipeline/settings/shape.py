@@ -51,6 +51,7 @@ class QueueSettings:
     max_attempts: int
     max_recoveries: int
     batch_size: int
+    max_runs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,8 @@ class Heartbeat:
             emit("heartbeat.failed", worker_id=self._lease.owner, error=error)
             self._warn_if_silent()
             return
+        # One that passed may have come too late: the database hung, or this process was frozen.
+        self._warn_if_silent()
         with self._lock:
             self._last_beat, self._warned = self._clock.monotonic(), False
             lost = self._held.intersection(settled.lost)
@@ -75,7 +77,7 @@ class Heartbeat:
 
     def _warn_if_silent(self) -> None:
         with self._lock:
-            if self._warned or not self._silent_for(self._warn_after):
+            if self._warned or not self._held or not self._silent_for(self._warn_after):
                 return
             self._warned = True
             silent_for = self._clock.monotonic() - self._last_beat

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from embed_pipeline.model.health import HealthReport
-from embed_pipeline.model.job import ENTITY_GONE, EmbedJob, QueueStatus
+from embed_pipeline.model.job import EmbedJob, QueueStatus
 from embed_pipeline.model.switch import Switch
 from embed_pipeline.ports.job_store import JobStore
 
-LATEST_FAILURES = 1_000
+LATEST_FAILURES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +25,10 @@ class QueueState:
     oldest_wait: timedelta
     """How long the first job that may be leased has waited; 0 without one."""
     has_stale: bool
+    parked: int
+    """All failed jobs but those whose entity was deleted: nobody misses these."""
     failures: tuple[EmbedJob, ...]
-    """The latest failed jobs, without those whose entity was deleted: nobody misses these."""
+    """The latest of them."""
     totals: Mapping[str, int]
 
     @property
@@ -50,7 +52,6 @@ class Progress:
 
 def observe_queue(jobs: JobStore, *, model: str) -> QueueState:
     now, due = jobs.now(), jobs.next_due(model=model)
-    failed = jobs.failed_jobs(limit=LATEST_FAILURES)
     return QueueState(
         at=now,
         status=jobs.get_queue_status(),
@@ -58,7 +59,8 @@ def observe_queue(jobs: JobStore, *, model: str) -> QueueState:
         health=jobs.health.report(),
         oldest_wait=max(now - due, timedelta(0)) if due else timedelta(0),
         has_stale=jobs.has_stale(),
-        failures=tuple(job for job in failed if job.fail_code != ENTITY_GONE),
+        parked=jobs.history.count_parked(),
+        failures=jobs.history.parked(limit=LATEST_FAILURES),
         totals=jobs.counters.read(),
     )
 

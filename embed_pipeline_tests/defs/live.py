@@ -74,9 +74,11 @@ class Live:
             return list(instance.get_runs(dg.RunsFilter(job_name=job)))
 
     def pid_of(self, run_id: str) -> int:
+        return int(PID.findall(self.log_of(run_id))[0])
+
+    def log_of(self, run_id: str) -> str:
         with dg.DagsterInstance.from_config(str(self.homes.dagster)) as instance:
-            log = [str(entry.message) for entry in instance.all_logs(run_id)]
-        return int(next(found[1] for line in log if (found := PID.search(line))))
+            return "\n".join(str(entry.message) for entry in instance.all_logs(run_id))
 
     def explain(self) -> str:
         jobs = self.tools.jobs

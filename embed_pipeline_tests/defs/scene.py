@@ -104,13 +104,15 @@ def add_run(
 
 def metadata_of(result: dg.ExecuteInProcessResult, op: str) -> dict[str, Any]:
     """The values that the UI shows about an op; a table is a list of its rows."""
-    (output,) = [
+    outputs = [
         event.step_output_data for event in result.events_for_node(op) if event.is_successful_output
     ]
+    assert outputs, f"{op} has no output that could carry metadata"
     return {
         name: [record.data for record in value.records]
         if isinstance(value, dg.TableMetadataValue)
         else value.value
+        for output in outputs
         for name, value in output.metadata.items()
     }
 

@@ -4,7 +4,11 @@ The daemon's own evaluation runs here on a real instance, by a clock that is mov
 round; ticks, events and runs are stored as in life, and entities arrive that the sensor's runs
 embed. Four simulated days pass, however many ticks are asked for, so that every retention (a day,
 for skipped ticks and, here, for runs) is over several times: what is still growing in the second
-half grows for ever.
+half grows for ever. It fails as well when nothing happened that could grow: a tick that failed, no
+tick, no run, an entity that was not embedded.
+
+Ticks are those of all four sensors together: a round of the daemon makes four of them, and 17 280
+are as many as one sensor makes in a day of rounds five seconds apart.
 
     python -m embed_pipeline_tests.defs.soak --ticks 17280
 """
@@ -15,13 +19,13 @@ import argparse
 import gc
 import os
 import shutil
+import sqlite3
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from unittest import mock
@@ -34,34 +38,22 @@ from alembic.script import ScriptDirectory
 from dagster._core.storage.runs.schema import RunsTable
 from dagster._core.storage.runs.sql_run_storage import SqlRunStorage
 
+from embed_pipeline import wiring
+from embed_pipeline.model.entity import NewEntity
 from embed_pipeline.ports.clock import SystemClock
+from embed_pipeline.settings import load_settings
+from embed_pipeline.worker.create import create_entities
+from embed_pipeline.worker.tools import Tools
 from embed_pipeline_tests.defs.commands import ROOT
 from embed_pipeline_tests.defs.daemon import SensorDaemon, sensor_daemon
+from embed_pipeline_tests.defs.soak_verdict import HEAD, Look, Outcome, verdict
 
 SIMULATED = timedelta(days=4)
 SENSORS = 4
 LOOKS = 16
-"""How often the sizes are taken."""
+"""How often the sizes are taken, at most once in a round."""
 ENTITY_EVERY = 25
-"""Rounds between two new entities, each of which is worth a run."""
-MOST_GROWTH = 1.15
-"""Between half-time and end; what a retention of a day leaves differs with the hour."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    ticks: int
-    day: float
-    storage_mb: float
-    files: int
-    queue_mb: float
-    rss_mb: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.ticks:>8} {self.day:>6.1f} {self.storage_mb:>12.1f} {self.files:>6}"
-            f" {self.queue_mb:>9.2f} {self.rss_mb:>8.0f}"
-        )
+"""Rounds between two new entities, each of which is worth a run; the first comes at once."""
 
 
 class Soak:
@@ -71,39 +63,45 @@ class Soak:
         self._folder, self._instance, self._daemon, self._defs = folder, instance, daemon, defs
         self._begun = daemon.now
         self._entities = 0
+        self._embed_runs: set[str] = set()
 
-    def run(self, ticks: int) -> list[Look]:
-        rounds = max(LOOKS, ticks // SENSORS)
+    def run(self, ticks: int) -> Outcome:
+        rounds = max(2, ticks // SENSORS)
         step, looks = SIMULATED / rounds, []
         hours = 0
         for number in range(1, rounds + 1):
-            if number % ENTITY_EVERY == 0:
+            if number % ENTITY_EVERY == 1:
                 self._arrive()
             self._daemon.round(step)
             self._date_runs()
             if (now := int((self._daemon.now - self._begun) / timedelta(hours=1))) > hours:
                 hours = now
                 self._hour(hours)
-            if number % (rounds // LOOKS) == 0:
+            if number % max(1, rounds // LOOKS) == 0:
                 looks.append(self._look(number))
                 say(str(looks[-1]))
-        return looks
+        return self._outcome(looks)
+
+    def _outcome(self, looks: list[Look]) -> Outcome:
+        with opened_tools() as tools:
+            coverage = tools.graph.coverage(model=tools.model)
+        return Outcome(
+            looks=looks,
+            failed_ticks=rows(self._ticks, "job_ticks", "status = 'FAILURE'"),
+            embed_runs=len(self._embed_runs),
+            entities=self._entities,
+            embedded=coverage.embedded,
+        )
 
     def _arrive(self) -> None:
-        from embed_pipeline import wiring
-        from embed_pipeline.model.entity import NewEntity
-        from embed_pipeline.settings import load_settings
-        from embed_pipeline.worker.create import create_entities
-
         self._entities += 1
-        tools = wiring.open_tools(load_settings())
         new = [NewEntity(name=f"entity {self._entities}")]
-        create_entities(tools.jobs, tools.graph, new, model=tools.model)
-        tools.jobs.close()
-        tools.graph.close()
+        with opened_tools() as tools:
+            create_entities(tools.jobs, tools.graph, new, model=tools.model)
 
     def _hour(self, hour: int) -> None:
-        """What the schedules would launch, less often."""
+        """What the schedules would launch, less often; runs are counted before they are pruned."""
+        self._embed_runs.update(self._instance.get_run_ids(dg.RunsFilter(job_name="embed_job")))
         self._execute("observe_job", {})
         if hour % 6 == 0:
             self._execute("cleanup_ttl_job", {"cleanup_ttl": {"older_than_days": 1}})
@@ -131,27 +129,37 @@ class Soak:
     def _look(self, rounds: int) -> Look:
         gc.collect()
         stored = [path for path in (self._folder / "dagster").rglob("*") if path.is_file()]
+        logs = (self._folder / "dagster" / "history" / "runs").glob("*.db")
         pages = int(Path("/proc/self/statm").read_text().split()[1])
-        queue = (self._folder / "embed").glob("queue.sqlite*")
+        queue = self._folder / "embed" / "queue.sqlite"
         return Look(
             ticks=rounds * SENSORS,
             day=(self._daemon.now - self._begun) / timedelta(days=1),
             storage_mb=sum(path.stat().st_size for path in stored) / 1e6,
             files=len(stored),
-            queue_mb=sum(path.stat().st_size for path in queue) / 1e6,
+            ticks_stored=rows(self._ticks, "job_ticks"),
+            run_events=sum(rows(log, "event_logs") for log in logs),
+            queue_mb=sum(it.stat().st_size for it in queue.parent.glob(f"{queue.name}*")) / 1e6,
+            queue_events=rows(queue, "event"),
             rss_mb=pages * os.sysconf("SC_PAGE_SIZE") / 1e6,
         )
 
+    @property
+    def _ticks(self) -> Path:
+        return self._folder / "dagster" / "schedules" / "schedules.db"
 
-def verdict(looks: list[Look]) -> list[str]:
-    """What still grew after half-time; nothing, if all is well."""
-    half, end = looks[len(looks) // 2 - 1], looks[-1]
-    grown = []
-    for name in ("storage_mb", "files", "queue_mb", "rss_mb"):
-        before, after = getattr(half, name), getattr(end, name)
-        if after > before * MOST_GROWTH:
-            grown.append(f"{name} grew from {before:g} to {after:g} after half-time")
-    return grown
+
+@contextmanager
+def opened_tools() -> Iterator[Tools]:
+    tools = wiring.open_tools(load_settings())
+    with closing(tools.jobs), closing(tools.graph), closing(tools.limiter):
+        yield tools
+
+
+def rows(file: Path, table: str, which: str = "true") -> int:
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
+        count = connection.execute(f"SELECT count(*) FROM {table} WHERE {which}")
+        return int(count.fetchone()[0])
 
 
 def prepared(folder: Path) -> Path:
@@ -212,14 +220,14 @@ def main() -> int:
             sensor_daemon(instance, "embed_pipeline.definitions") as daemon,
             accelerated(daemon),
         ):
-            say("   ticks    day storage (MB)  files  queue MB  RSS MB")
-            looks = Soak(folder, instance, daemon).run(asked.ticks)
+            say(HEAD)
+            outcome = Soak(folder, instance, daemon).run(asked.ticks)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    grown = verdict(looks)
-    say(f"{looks[-1].ticks} ticks in {time.monotonic() - begun:.0f} s")
-    say("\n".join(grown) or "Storage, files, queue and memory stay flat.")
-    return 1 if grown else 0
+    troubles = verdict(outcome)
+    say(f"{outcome.looks[-1].ticks} ticks in {time.monotonic() - begun:.0f} s")
+    say("\n".join(troubles) or f"All {outcome.entities} entities are embedded; all stays flat.")
+    return 1 if troubles else 0
 
 
 if __name__ == "__main__":

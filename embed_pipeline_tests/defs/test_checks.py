@@ -8,14 +8,15 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import pytest
 
-from embed_pipeline.defs.checks import (
+from embed_pipeline.defs.findings import (
     CheckConfig,
     judge_coverage,
     judge_failed,
     judge_health,
     judge_stuck,
+    unreachable,
 )
-from embed_pipeline.errors import ErrorCategory
+from embed_pipeline.errors import ErrorCategory, StoreUnavailable
 from embed_pipeline.model.embedding import Coverage
 from embed_pipeline.model.health import HealthReport, HealthStatus
 from embed_pipeline.model.job import EmbedJob, EntityUid, JobId, JobStatus, QueueStatus
@@ -40,6 +41,7 @@ IDLE = QueueState(
     health=HEALTHY,
     oldest_wait=timedelta(0),
     has_stale=False,
+    parked=0,
     failures=(),
     totals={},
 )
@@ -68,7 +70,12 @@ def severity(result: dg.AssetCheckResult) -> str:
     [
         (Coverage(), 0, "green", "no entities yet"),
         (Coverage(entities=10, embedded=10), 0, "green", "All 10 entities"),
-        (Coverage(entities=10, embedded=2), 8, "green", "8 entities lack a good vector; all are"),
+        (
+            Coverage(entities=10, embedded=2),
+            8,
+            "green",
+            "lack a good vector and 8 jobs are queued.",
+        ),
         (Coverage(entities=100, embedded=99), 0, "WARN", "discover_job"),
         (Coverage(entities=100, embedded=50), 20, "ERROR", "only 20 jobs are queued"),
     ],
@@ -85,11 +92,11 @@ def test_coverage_is_red_only_where_nobody_will_embed_the_rest(
 
 
 def test_coverage_names_parked_jobs_and_their_remedy() -> None:
-    state = replace(IDLE, failures=(FAILED_JOB,))
+    state = replace(IDLE, parked=1_001, failures=(FAILED_JOB,))
 
     result = judge_coverage(Coverage(entities=100, embedded=99), state, CONFIG).result()
 
-    assert "1 failed jobs stay parked until retry_failed_job" in str(result.description)
+    assert "1001 failed jobs stay parked until retry_failed_job" in str(result.description)
 
 
 def test_target_is_the_callers() -> None:
@@ -160,6 +167,13 @@ def test_queue_is_stuck_when_due_jobs_wait_and_nothing_moves(
             "ERROR",
             "CRITICAL: halted: The key is refused. Mend the cause, then launch resume_job.",
         ),
+        (
+            replace(HEALTHY, status=HealthStatus.CRITICAL, reasons=("every run dies",)),
+            Switch(),
+            "ERROR",
+            "CRITICAL: every run dies. Runs die before they complete anything: look at the latest "
+            "failed runs of embed_job and at the latest deploy.",
+        ),
     ],
 )
 def test_health_says_why_and_what_to_do(
@@ -171,12 +185,35 @@ def test_health_says_why_and_what_to_do(
     assert says in str(result.description)
 
 
+def test_health_names_the_runs_that_died_and_asks_nobody_to_resume_a_running_queue() -> None:
+    dying = replace(HEALTHY, status=HealthStatus.CRITICAL, reasons=("every run dies",))
+
+    result = judge_health(replace(IDLE, health=dying), failed_runs=["r4", "r3", "r2", "r1"])
+
+    assert "the latest failed runs of embed_job (r4, r3, r2) and" in result.message
+    assert "resume_job" not in result.message
+
+
+@pytest.mark.parametrize("database", ["queue", "graph"])
+def test_unreachable_database_is_critical_and_says_what_to_do(database: str) -> None:
+    result = unreachable("coverage", database, StoreUnavailable("It does not answer.")).result()
+
+    assert severity(result) == "ERROR"
+    assert str(result.description).startswith(
+        f"CRITICAL ({database} unreachable): It does not answer. Bring its database back"
+    )
+    assert "embed-pipeline doctor" in str(result.description)
+
+
 def test_failed_jobs_are_a_table_with_their_remedy() -> None:
+    talkative = replace(FAILED_JOB, error="x" * 1_000)
     clean = judge_failed(IDLE).result()
-    result = judge_failed(replace(IDLE, failures=(FAILED_JOB,))).result()
+    result = judge_failed(replace(IDLE, parked=1_500, failures=(FAILED_JOB, talkative))).result()
 
     table = result.metadata["latest failures"]
     assert isinstance(table, dg.TableMetadataValue)
     assert (severity(clean), severity(result)) == ("green", "WARN")
     assert "retry_failed_job" in str(result.description)
+    assert str(result.description).startswith("1500 jobs have failed")
     assert table.records[0].data["error"] == "The text is refused."
+    assert len(str(table.records[1].data["error"])) <= 201

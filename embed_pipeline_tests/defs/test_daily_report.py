@@ -16,7 +16,7 @@ from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.worker import daily_report
 from embed_pipeline.worker.daily_report import DailyReport, report_since
 from embed_pipeline_tests.clocks import DAY, HOUR, MINUTE, SECOND, FakeClock
-from embed_pipeline_tests.defs.scene import MODEL, Pipeline
+from embed_pipeline_tests.defs.scene import MODEL, Pipeline, metadata_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
@@ -139,6 +139,7 @@ def test_job_shows_the_tables_on_its_asset(
     assert event.asset_materialization is not None
     shown = event.asset_materialization.metadata
     assert result.output_for_node("daily_report") == 2
+    assert metadata_of(result, "daily_report")["per_second"] > 0
     assert shown["completed"].value == 2
     assert isinstance(shown["throughput per hour"], dg.MarkdownMetadataValue)
     assert isinstance(shown["latency p95 (seconds)"], dg.FloatMetadataValue)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from embed_pipeline.errors import CredentialsRefused, InputRefused, StoreBusy
+from embed_pipeline.errors import CredentialsRefused, InputRefused, StoreAccessDenied, StoreBusy
 from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
 from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
+from embed_pipeline.worker.models import ensure_model
+from embed_pipeline.worker.tools import Tools
 from embed_pipeline_tests.defs.conftest import Build
-from embed_pipeline_tests.defs.scene import MODEL, Pipeline, metadata_of, steps_skipped
+from embed_pipeline_tests.defs.scene import MODEL, Pipeline, metadata_of, sentence_of, steps_skipped
 from embed_pipeline_tests.worker.logbook import recording
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
@@ -37,20 +40,69 @@ def test_without_work_embed_batch_is_skipped_and_the_run_succeeds(pipeline: Pipe
     assert steps_skipped(result) == ["embed_batch"]
 
 
-@pytest.mark.parametrize("state", ["paused", "halted"])
-def test_run_of_a_stopped_queue_leases_nothing(pipeline: Pipeline, state: str) -> None:
+def test_run_of_a_paused_queue_leases_nothing_and_says_so(pipeline: Pipeline) -> None:
     pipeline.create("a")
-    switch = pipeline.tools.jobs.switch
-    if state == "paused":
-        switch.pause("tonight")
-    else:
-        switch.halt("revoked", seen=0)
+    pipeline.tools.jobs.switch.pause("tonight")
 
     result = pipeline.run("embed_job")
 
+    lease = metadata_of(result, "lease_batch")
     assert result.success
     assert steps_skipped(result) == ["embed_batch"]
+    assert (lease["state"].startswith("paused"), lease["jobs"]) == (True, 0)
     assert pipeline.pending == 1
+
+
+def test_run_of_a_halted_queue_fails_with_the_reason(pipeline: Pipeline) -> None:
+    pipeline.create("a")
+    pipeline.tools.jobs.switch.halt("revoked", seen=0)
+
+    result = pipeline.run("embed_job", raise_on_error=False)
+
+    assert sentence_of(result, "lease_batch") == (
+        "revoked. The queue is halted: mend it, then resume."
+    )
+    assert pipeline.pending == 1
+
+
+def refuse_the_graph(monkeypatch: pytest.MonkeyPatch, *, after: int) -> None:
+    """The password of the graph is wrong from the look before lease number `after` on."""
+    looks = iter(range(1_000))
+
+    def looked(tools: Tools) -> None:
+        if next(looks) >= after:
+            raise StoreAccessDenied("The graph refuses the password.")
+        ensure_model(tools)
+
+    monkeypatch.setattr("embed_pipeline.worker.lease.ensure_model", looked)
+
+
+def test_run_that_finds_the_graphs_password_wrong_is_no_green_run(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline.create("a")
+    refuse_the_graph(monkeypatch, after=0)
+
+    result = pipeline.run("embed_job", raise_on_error=False)
+
+    assert sentence_of(result, "lease_batch") == (
+        "The graph refuses the password. The queue is halted: mend it, then resume."
+    )
+    assert pipeline.pending == 1
+
+
+def test_run_that_finds_it_wrong_on_the_way_is_no_green_run_either(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline.create("a", "b")
+    refuse_the_graph(monkeypatch, after=1)
+
+    result = pipeline.run("embed_job", {"lease_batch": {"batch_size": 1}}, raise_on_error=False)
+
+    assert sentence_of(result, "embed_batch") == (
+        "The graph refuses the password. The queue is halted: mend it, then resume."
+    )
+    assert pipeline.tools.jobs.get_queue_status().completed == 1
 
 
 def test_lock_owner_is_the_run_id(pipeline: Pipeline) -> None:
@@ -116,8 +168,37 @@ def test_failing_recovery_fails_its_own_job(
 ) -> None:
     break_recovery(monkeypatch)
 
-    with pytest.raises(StoreBusy, match="locked by another process"):
-        pipeline.run("recover_stale_job")
+    result = pipeline.run("recover_stale_job", raise_on_error=False)
+
+    assert sentence_of(result, "recover_stale") == "The queue is locked by another process."
+
+
+@pytest.mark.parametrize(
+    ("job", "op"),
+    [
+        ("embed_job", "lease_batch"),
+        ("recover_stale_job", "recover_stale"),
+        ("cleanup_ttl_job", "cleanup_ttl"),
+        ("discover_job", "discover_missing_embeddings"),
+        ("observe_job", "observe"),
+        ("daily_report_job", "daily_report"),
+        ("force_embedding_job", "force_embedding"),
+        ("retry_failed_job", "retry_failed"),
+        ("pause_job", "pause_queue"),
+        ("resume_job", "resume_queue"),
+    ],
+)
+def test_run_on_a_queue_that_cannot_be_used_fails_with_one_sentence(
+    pipeline: Pipeline, tmp_path: Path, job: str, op: str
+) -> None:
+    pipeline.create_outside("a")
+    (tmp_path / "home" / "queue.sqlite").write_bytes(b"no database at all" * 500)
+
+    result = pipeline.run(job, raise_on_error=False)
+
+    sentence = sentence_of(result, op)
+    assert sentence.endswith("queue.sqlite is not a SQLite database.")
+    assert "\n" not in sentence
 
 
 def test_batch_size_bounds_every_lease_of_the_run(pipeline: Pipeline) -> None:
@@ -174,10 +255,26 @@ def test_metadata_is_readable(pipeline: Pipeline) -> None:
     result = pipeline.run("embed_job")
 
     lease, embed = metadata_of(result, "lease_batch"), metadata_of(result, "embed_batch")
-    assert metadata_of(result, "recover_stale") == {"recovered": 0, "failed": 0}
+    recovery = metadata_of(result, "recover_stale")
+    assert (recovery["recovered"], recovery["failed"], recovery["per_second"]) == (0, 0, 0)
     assert (lease["state"], lease["jobs"]) == ("leased", 2)
     assert (embed["leased"], embed["embedded"], embed["requests"]) == (2, 2, 1)
     assert embed["ended because"] == "the queue is empty"
+    for shown in (recovery, lease, embed):
+        assert shown["seconds"] >= 0
+    for shown in (lease, embed):
+        assert shown["per_second"] > 0
+
+
+def test_counts_of_nothing_are_shown_as_nothing(pipeline: Pipeline) -> None:
+    pipeline.create("a")
+
+    embedded = metadata_of(pipeline.run("embed_job"), "embed_batch")
+    idle = metadata_of(pipeline.run("embed_job"), "lease_batch")
+
+    assert embedded["tokens"] > 0
+    assert (embedded["failed"], embedded["retried"], embedded["released"]) == (0, 0, 0)
+    assert (idle["state"], idle["jobs"], idle["per_second"]) == ("nothing is due", 0, 0)
 
 
 def test_failures_are_a_table_with_names_and_reasons(

@@ -12,6 +12,8 @@ from embed_pipeline.defs.looks import LookFailed
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.model.job import FailureRecord
 from embed_pipeline.model.window import Spent
+from embed_pipeline.ports.clock import SystemClock
+from embed_pipeline_tests.clocks import DAY, FakeClock
 from embed_pipeline_tests.defs.conftest import Build
 from embed_pipeline_tests.defs.scene import MODEL, Pipeline, add_run
 
@@ -172,7 +174,79 @@ def test_runs_that_wait_for_their_turn_are_not_piled_up(
     add_run(instance, dg.DagsterRunStatus.QUEUED)
 
     assert with_one == 1
-    assert reason(pipeline, instance) == "2 embed runs wait for their turn"
+    assert reason(pipeline, instance) == "2 embed runs wait for their turn; the limit is 2"
+
+
+@pytest.fixture
+def a_day_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the sensor: every run is older than its `max_runtime`."""
+    tomorrow = FakeClock(SystemClock().now() + DAY)
+    monkeypatch.setattr("embed_pipeline.defs.sensors.SystemClock", lambda: tomorrow)
+
+
+@pytest.mark.usefixtures("a_day_later")
+def test_queued_runs_count_whatever_their_age_and_others_do_not(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.create("a")
+    for status in (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED):
+        add_run(instance, status)
+        add_run(instance, status)
+    with_dead_ones = launches(pipeline, instance)
+    add_run(instance, dg.DagsterRunStatus.QUEUED)
+    add_run(instance, dg.DagsterRunStatus.QUEUED)
+
+    assert with_dead_ones == 1
+    assert reason(pipeline, instance) == "2 embed runs wait for their turn; the limit is 2"
+
+
+@pytest.mark.usefixtures("a_day_later")
+def test_run_that_waits_and_one_that_works_are_two(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.create("a", "b")
+    add_run(instance, dg.DagsterRunStatus.QUEUED)
+    pipeline.tools.jobs.lease(owner="cli", model=MODEL, limit=1, token="t")
+
+    assert reason(pipeline, instance) == "2 embed runs are at work; the limit is 2"
+
+
+def test_limit_of_runs_is_the_setting(build: Build, instance: dg.DagsterInstance) -> None:
+    pipeline = build(EMBED_MAX_RUNS="3")
+    pipeline.create("a")
+    add_run(instance, dg.DagsterRunStatus.STARTED)
+    add_run(instance, dg.DagsterRunStatus.STARTED)
+    with_two = launches(pipeline, instance)
+    add_run(instance, dg.DagsterRunStatus.STARTED)
+
+    assert with_two == 1
+    assert reason(pipeline, instance) == "3 embed runs are at work; the limit is 3"
+
+
+def test_runs_that_fail_one_after_the_other_make_the_next_one_wait(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.create("a")
+    add_run(instance, dg.DagsterRunStatus.FAILURE)
+    after_one = launches(pipeline, instance)
+    latest = add_run(instance, dg.DagsterRunStatus.FAILURE)
+    after_two = reason(pipeline, instance)
+    add_run(instance, dg.DagsterRunStatus.SUCCESS)
+
+    assert after_one == 1
+    assert after_two.startswith(f"the last 2 embed runs failed (latest: {latest.run_id}); next try")
+    assert launches(pipeline, instance) == 1
+
+
+@pytest.mark.usefixtures("a_day_later")
+def test_failing_runs_are_tried_again_when_the_pause_is_over(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.create("a")
+    for _ in range(9):
+        add_run(instance, dg.DagsterRunStatus.FAILURE)
+
+    assert launches(pipeline, instance) == 1
 
 
 @pytest.mark.usefixtures("a_minute_later")

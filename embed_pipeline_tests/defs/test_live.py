@@ -11,6 +11,7 @@ from contextlib import closing
 import dagster as dg
 import pytest
 
+from embed_pipeline.stores.sqlite.connection import BUSY_PATIENCE
 from embed_pipeline_tests.defs.conftest import Tell
 from embed_pipeline_tests.defs.live import Live, live_system
 from embed_pipeline_tests.openai_faults import Fault
@@ -70,18 +71,26 @@ def test_provider_that_is_down_fails_no_job_and_is_noticed_when_it_is_back(
     assert live.tools.jobs.health.report().status == "HEALTHY"
 
 
-def test_queue_locked_by_a_backup_loses_nothing(live: Live, tell: Tell) -> None:
-    live.create(["before the backup"])
+def test_queue_locked_by_a_backup_for_longer_than_anybody_waits_loses_nothing(
+    live: Live, tell: Tell
+) -> None:
+    """A run holds jobs meanwhile: it can neither extend nor complete them."""
+    live.slow_provider(3)
+    live.create(f"before the backup {number}" for number in range(5))
+    run_id = live.wait_until_a_run_holds_jobs()
     queue = live.homes.embed / "queue.sqlite"
-    with closing(sqlite3.connect(queue, isolation_level=None)) as backup:
+    with closing(sqlite3.connect(queue, isolation_level=None, timeout=30)) as backup:
         backup.execute("BEGIN IMMEDIATE")
-        threading.Event().wait(8)  # several looks of the sensors
+        live.slow_provider(0)
+        threading.Event().wait(BUSY_PATIENCE + 5)
         backup.execute("ROLLBACK")
     back = time.monotonic()
     live.create(["after the backup"])
 
-    live.wait_until_all_is_embedded(90)
+    live.wait_until_all_is_embedded(120)
 
     tell(f"backup: all embedded {time.monotonic() - back:.1f} s after its end")
-    ended = {run.status for run in live.runs()}
-    assert dg.DagsterRunStatus.QUEUED not in ended
+    (held,) = [run for run in live.runs() if run.run_id == run_id]
+    assert held.status is dg.DagsterRunStatus.FAILURE
+    assert "queue.sqlite is locked" in live.log_of(run_id)
+    assert live.tools.jobs.health.report().status == "HEALTHY"

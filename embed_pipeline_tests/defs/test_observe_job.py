@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,15 +12,27 @@ import dagster as dg
 import pytest
 
 from embed_pipeline.defs.assets import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS
-from embed_pipeline.errors import CredentialsRefused, ProviderUnavailable
+from embed_pipeline.errors import (
+    CredentialsRefused,
+    ErrorCategory,
+    ProviderUnavailable,
+    StoreUnavailable,
+)
+from embed_pipeline.model.embedding import Coverage
+from embed_pipeline.model.job import ENTITY_GONE, FailureRecord
 from embed_pipeline.ports.embedding_provider import Embedded
 from embed_pipeline.providers.mock import MockProvider
+from embed_pipeline.stores.sqlite.entity_store import SqliteEntityStore
+from embed_pipeline.worker.observe import observe_queue
 from embed_pipeline.worker.price import estimated_price
 from embed_pipeline_tests.defs.conftest import Build
-from embed_pipeline_tests.defs.scene import Pipeline, metadata_of
+from embed_pipeline_tests.defs.scene import MODEL, Pipeline, add_run, metadata_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
+REFUSED = FailureRecord(
+    category=ErrorCategory.PERMANENT, error_type="InputRefused", message="The text is refused."
+)
 CHECKS = {
     "coverage": ENTITY_EMBEDDINGS,
     "nothing_stuck": EMBEDDING_QUEUE,
@@ -85,6 +98,30 @@ def test_second_look_tells_what_was_done_since_and_materializes_the_vectors(
     assert materialized.asset_materialization is not None
     assert materialized.run_id == result.run_id
     assert numbers(materialized.asset_materialization.metadata)["coverage (%)"] == 100
+
+
+def test_materialization_that_an_absent_graph_prevented_is_made_by_the_next_look(
+    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_self: SqliteEntityStore, *, model: str) -> Coverage:
+        raise StoreUnavailable(f"The graph is away, with all vectors of {model}.")
+
+    pipeline.run("observe_job", instance=instance)
+    pipeline.create("a", "b")
+    pipeline.run("embed_job", instance=instance)
+    with monkeypatch.context() as broken:
+        broken.setattr(SqliteEntityStore, "coverage", away)
+        pipeline.run("observe_job", instance=instance, raise_on_error=False)
+    before = instance.get_latest_materialization_event(ENTITY_EMBEDDINGS)
+
+    pipeline.run("observe_job", instance=instance)
+    pipeline.run("observe_job", instance=instance)
+
+    (materialized,) = instance.fetch_materializations(ENTITY_EMBEDDINGS, limit=5).records
+    assert before is None
+    assert materialized.asset_materialization is not None
+    shown = numbers(materialized.asset_materialization.metadata)
+    assert shown["completed since the last look"] == 2
 
 
 def test_look_that_finds_no_change_materializes_nothing(
@@ -173,6 +210,24 @@ def test_unreachable_graph_is_told_beside_the_queues_numbers(
     assert checks(instance)["coverage"].startswith("CRITICAL (graph unreachable): ")
 
 
+def test_failures_are_counted_beyond_those_that_are_shown(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    jobs = pipeline.tools.jobs
+    pipeline.create(*(f"entity {number}" for number in range(1_100)))
+    lease = jobs.lease(owner="w", model=MODEL, limit=1_100, token="t")
+    gone = replace(REFUSED, fail_code=ENTITY_GONE)
+    jobs.fail(lease, dict.fromkeys(lease.job_ids[:1_050], REFUSED))
+    jobs.fail(lease, dict.fromkeys(lease.job_ids[1_050:], gone))
+
+    pipeline.run("observe_job", instance=instance)
+
+    assert observed(instance, EMBEDDING_QUEUE)[0]["failed"] == 1_100
+    assert observed(instance, EMBEDDING_QUEUE)[0]["parked"] == 1_050
+    assert checks(instance)["failed_jobs"].startswith("1050 jobs have failed")
+    assert len(observe_queue(jobs, model=MODEL).failures) == 20
+
+
 def test_failed_jobs_of_deleted_entities_alarm_nobody(
     pipeline: Pipeline, instance: dg.DagsterInstance
 ) -> None:
@@ -187,22 +242,57 @@ def test_failed_jobs_of_deleted_entities_alarm_nobody(
     assert checks(instance)["failed_jobs"] == "green"
 
 
+def execute_checks(pipeline: Pipeline, instance: dg.DagsterInstance, *names: str) -> bool:
+    """As the UI does from the page of an asset; whether the run succeeded."""
+    keys = [dg.AssetCheckKey(CHECKS[name], name) for name in names]
+    selection = dg.AssetSelection.checks(*keys)
+    checks_only = dg.Definitions.merge(
+        pipeline.definitions,
+        dg.Definitions(jobs=[dg.define_asset_job("only", selection=selection)]),
+    )
+    return checks_only.resolve_job_def("only").execute_in_process(instance=instance).success
+
+
 def test_checks_can_be_executed_alone_from_the_ui(
     build: Build, instance: dg.DagsterInstance
 ) -> None:
     pipeline = build()
     pipeline.create("a")
     pipeline.tools.jobs.switch.pause("tonight")
-    key = dg.AssetCheckKey(EMBEDDING_QUEUE, "health")
-    checks_only = dg.Definitions.merge(
-        pipeline.definitions,
-        dg.Definitions(jobs=[dg.define_asset_job("only", selection=dg.AssetSelection.checks(key))]),
-    )
 
-    result = checks_only.resolve_job_def("only").execute_in_process(instance=instance)
-
-    assert result.success
+    assert execute_checks(pipeline, instance, "health")
     assert checks(instance) == {"health": "green"}
+
+
+@pytest.mark.parametrize("database", ["queue", "graph"])
+def test_checks_of_an_unreachable_database_are_red_and_say_what_to_do(
+    pipeline: Pipeline, instance: dg.DagsterInstance, tmp_path: Path, database: str
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / f"{database}.sqlite").write_bytes(b"no database at all" * 500)
+
+    assert execute_checks(pipeline, instance, "coverage", "failed_jobs")
+
+    told = checks(instance)
+    assert told["coverage"].startswith(f"CRITICAL ({database} unreachable): ")
+    assert "Bring its database back" in told["coverage"]
+    assert (told["failed_jobs"] == "green") is (database == "graph")
+
+
+def test_health_of_a_crash_loop_names_the_latest_failed_runs(
+    build: Build, instance: dg.DagsterInstance
+) -> None:
+    pipeline = build(EMBED_JOB_MAX_RECOVERIES="1")
+    pipeline.abandon("e1")
+    pipeline.tools.jobs.recover_stale()
+    add_run(instance, dg.DagsterRunStatus.FAILURE)
+    latest = add_run(instance, dg.DagsterRunStatus.FAILURE)
+
+    pipeline.run("observe_job", instance=instance)
+
+    told = checks(instance)["health"]
+    assert told.startswith("CRITICAL: every run that takes jobs dies")
+    assert f"the latest failed runs of embed_job ({latest.run_id}, " in told
 
 
 @pytest.mark.parametrize(

@@ -34,13 +34,15 @@ def test_recovery_returns_the_jobs_of_a_vanished_worker(pipeline: Pipeline) -> N
     (row,) = metadata_of(result, "recover_stale")["jobs"]
     assert result.output_for_node("recover_stale") == 1
     assert (row["job"], row["previous owner"]) == (job_id, "worker-7")
+    assert metadata_of(result, "recover_stale")["per_second"] > 0
     assert pipeline.pending == 1
 
 
 def test_recovery_of_nothing_says_zero(pipeline: Pipeline) -> None:
     result = pipeline.run("recover_stale_job")
 
-    assert metadata_of(result, "recover_stale") == {"recovered": 0, "failed": 0}
+    shown = metadata_of(result, "recover_stale")
+    assert (shown["recovered"], shown["failed"], shown["per_second"]) == (0, 0, 0)
 
 
 def test_cleanup_uses_the_configured_retention(build: Build) -> None:
@@ -54,6 +56,7 @@ def test_cleanup_uses_the_configured_retention(build: Build) -> None:
     assert result.output_for_node("cleanup_ttl") == 1
     assert (shown["completed deleted"], shown["failed deleted"]) == (1, 0)
     assert shown["older than (days)"] == 10
+    assert shown["per_second"] > 0
     assert pipeline.tools.jobs.get_queue_status().completed == 1
 
 
@@ -84,6 +87,7 @@ def test_discovery_queues_what_other_programs_wrote(pipeline: Pipeline) -> None:
 
     shown = metadata_of(first, "discover_missing_embeddings")
     assert (shown["missing"], shown["new jobs"], pipeline.pending) == (3, 3, 3)
+    assert shown["per_second"] > 0
     assert second.output_for_node("discover_missing_embeddings") == 0
     assert metadata_of(second, "discover_missing_embeddings")["queued already"] == 3
 

@@ -10,6 +10,8 @@ from typing import Any
 import dagster as dg
 import pytest
 import sqlalchemy as sa
+from dagster._core.definitions.job_base import InMemoryJob
+from dagster._core.execution.api import execute_run_iterator
 from dagster._core.storage.runs.schema import RunsTable
 from dagster._core.storage.runs.sql_run_storage import SqlRunStorage
 
@@ -70,6 +72,7 @@ def test_old_run_goes_with_its_events_checks_logs_and_files(
     assert before[0] >= 2
     assert before[1] == 1
     assert (shown["runs deleted"], shown["older than (days)"]) == (1, 14)
+    assert shown["per_second"] > 0
     assert traces(storage, old) == []
     assert checks_of(instance, old) == []
     assert not instance.has_run(old)
@@ -106,6 +109,46 @@ def test_runs_of_other_jobs_and_unfinished_runs_are_left_alone(
     assert instance.has_run(theirs.run_id)
     assert instance.has_run(unfinished.run_id)
     assert not instance.has_run(ended.run_id)
+
+
+def execute_checks(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, *keys: dg.AssetKey
+) -> str:
+    """As the UI does from the page of an asset, maybe with other assets; the run's id."""
+    job = definitions.resolve_implicit_global_asset_job_def()
+    health = dg.AssetCheckKey(dg.AssetKey("embedding_queue"), "health")
+    run = instance.add_run(
+        dg.DagsterRun(
+            job_name=job.name,
+            asset_selection=frozenset(keys),
+            asset_check_selection=frozenset({health}),
+        )
+    )
+    for _ in execute_run_iterator(InMemoryJob(job), run, instance):
+        pass
+    ended = instance.get_run_by_id(run.run_id)
+    assert ended is not None
+    assert ended.is_success
+    return run.run_id
+
+
+def test_runs_of_checks_from_the_page_of_an_asset_are_pruned_and_those_of_others_are_not(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    @dg.asset
+    def theirs() -> None: ...
+
+    others = dg.Definitions(assets=[theirs], executor=dg.in_process_executor)
+    merged = dg.Definitions.merge(pipeline.definitions, others)
+    ours = execute_checks(merged, instance)
+    mixed = execute_checks(merged, instance, theirs.key)
+    for run_id in (ours, mixed):
+        age(instance, run_id, days=15)
+
+    pipeline.run("prune_history_job", instance=instance)
+
+    assert not instance.has_run(ours)
+    assert instance.has_run(mixed)
 
 
 def test_one_night_deletes_at_most_what_it_is_told_and_the_next_goes_on(

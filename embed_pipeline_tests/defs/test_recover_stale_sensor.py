@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster._daemon.types import DaemonHeartbeat
 
+from embed_pipeline.defs.looks import LookFailed
 from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline_tests.clocks import FakeClock
+from embed_pipeline_tests.clocks import DAY, FakeClock
 from embed_pipeline_tests.defs.conftest import Build
 from embed_pipeline_tests.defs.scene import Pipeline, add_run
 
@@ -97,6 +99,18 @@ def test_look_that_finds_nothing_says_zero_and_counts_as_a_look(ticks: Ticks) ->
     assert str(ticks.next()).startswith("the next look is at")
 
 
+def test_look_that_a_wrong_clock_put_in_the_future_freezes_nothing(
+    ticks: Ticks, pipeline: Pipeline, clock: SensorClock
+) -> None:
+    clock.advance(DAY)
+    ticks.next()
+    clock.advance(-DAY)
+    pipeline.abandon("e1")
+
+    assert ticks.next() == 1
+    assert str(ticks.next()).startswith("the next look is at")
+
+
 def test_live_lease_launches_nothing(ticks: Ticks, pipeline: Pipeline) -> None:
     pipeline.create("a")
     pipeline.tools.jobs.lease(owner="w", model=pipeline.tools.model, limit=1, token="t")
@@ -134,6 +148,22 @@ def test_unreadable_cursor_is_a_first_tick(ticks: Ticks, pipeline: Pipeline, cur
     assert ticks.next() == 1
 
 
+def test_unusable_queue_fails_the_tick_with_one_sentence_and_the_next_tick_looks_again(
+    ticks: Ticks, tmp_path: Path
+) -> None:
+    (tmp_path / "home").mkdir()
+    queue = tmp_path / "home" / "queue.sqlite"
+    queue.write_bytes(b"no database at all" * 500)
+
+    with pytest.raises(LookFailed) as caught:
+        ticks.next()
+    queue.unlink()
+
+    assert str(caught.value).endswith("queue.sqlite is not a SQLite database.")
+    assert "\n" not in str(caught.value)
+    assert str(ticks.next()).startswith("0 jobs recovered")
+
+
 def test_sensor_is_absent_where_recovery_is_off(build: Build) -> None:
     pipeline = build(EMBED_JOB_RECOVERY_INTERVAL="0")
 
@@ -147,6 +177,16 @@ def test_no_second_recovery_is_launched_while_one_is_on_its_way(
 ) -> None:
     pipeline.abandon("a")
     add_run(instance, dg.DagsterRunStatus.QUEUED, job="recover_stale_job")
+
+    assert ticks.next() == "a recovery is on its way"
+
+
+def test_recovery_in_the_run_queue_is_on_its_way_however_long_it_waits(
+    pipeline: Pipeline, instance: dg.DagsterInstance, ticks: Ticks, clock: SensorClock
+) -> None:
+    pipeline.abandon("a")
+    add_run(instance, dg.DagsterRunStatus.QUEUED, job="recover_stale_job")
+    clock.advance(DAY)
 
     assert ticks.next() == "a recovery is on its way"
 

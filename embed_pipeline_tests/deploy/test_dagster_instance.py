@@ -1,4 +1,4 @@
-"""Dagster accepts the production instance, as far as that shows without its PostgreSQL package."""
+"""Dagster accepts the production instance; its storage is tried in test_postgres_storage.py."""
 
 from __future__ import annotations
 

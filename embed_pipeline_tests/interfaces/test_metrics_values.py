@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
@@ -214,6 +215,30 @@ def test_exact_counts_are_taken_anew_only_when_they_are_old(tools: Tools, clock:
     clock.advance(30 * SECOND)
 
     assert (first, soon, pending()) == ((0, 0), (0, 1), (1, 1))
+
+
+def test_scrape_does_not_wait_for_a_count_that_takes_long(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patience = "embed_pipeline.interfaces.metrics.recent.PATIENCE"
+    may_end, counts = threading.Event(), iter(range(100))
+
+    def count() -> int:
+        number = next(counts)
+        if number:
+            assert may_end.wait(30)
+        return number
+
+    recent = Recent(count, for_=10 * SECOND, clock=clock)
+    first = recent()
+    clock.advance(10 * SECOND)
+    monkeypatch.setattr(patience, 0 * SECOND)
+    meanwhile = [recent(), recent()]
+    monkeypatch.setattr(patience, MINUTE)
+    may_end.set()
+
+    assert (first, meanwhile, recent()) == (0, [0, 0], 1)
+    assert next(counts) == 2, "the scrapes shared one count"
 
 
 def test_failed_count_is_not_repeated_before_its_time(clock: FakeClock) -> None:

@@ -41,6 +41,7 @@ def test_durations_have_the_documented_defaults() -> None:
     assert queue.lock_duration == timedelta(minutes=5)
     assert queue.heartbeat_interval == timedelta(minutes=2)
     assert (queue.max_attempts, queue.max_recoveries, queue.batch_size) == (3, 5, 2000)
+    assert queue.max_runs == 2
 
 
 def test_recovery_interval_0_turns_recovery_off_and_says_so_loudly() -> None:
@@ -60,6 +61,7 @@ def test_recovery_interval_0_turns_recovery_off_and_says_so_loudly() -> None:
         ("EMBED_JOB_MAX_ATTEMPTS", ["0", "101", "three"], ["1", "100"]),
         ("EMBED_JOB_MAX_RECOVERIES", ["0", "16"], ["1", "15"]),
         ("EMBED_JOB_BATCH_SIZE", ["0", "10001", "1e3"], ["1", "10000", " 5 "]),
+        ("EMBED_MAX_RUNS", ["0", "101"], ["1", "100"]),
     ],
 )
 def test_numbers_outside_their_range_are_refused(

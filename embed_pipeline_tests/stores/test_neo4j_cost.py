@@ -184,6 +184,8 @@ def crowded(neo4j_queue: BedServer, lease_costs: dict[str, int]) -> Address:
         pytest.param(
             lambda store: store.history.ended(status=JobStatus.FAILED), 20, id="ended of failed"
         ),
+        pytest.param(lambda store: store.history.parked(), 20, id="parked"),
+        pytest.param(lambda store: store.history.count_parked(), 20, id="count_parked"),
     ],
 )
 def test_call_with_nothing_to_do_costs_nothing(

@@ -131,6 +131,8 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteQueueBac
         pytest.param(
             lambda store: store.history.ended(status=JobStatus.FAILED), id="history.ended of failed"
         ),
+        pytest.param(lambda store: store.history.parked(), id="history.parked"),
+        pytest.param(lambda store: store.history.count_parked(), id="history.count_parked"),
     ],
 )
 def test_call_with_nothing_to_do_costs_nothing(

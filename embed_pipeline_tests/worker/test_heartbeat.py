@@ -131,6 +131,49 @@ def test_warning_after_three_silent_intervals_and_only_one(
     assert logs.of("heartbeat.missed")[0]["level"] == "warning"
 
 
+def test_beat_that_passes_after_a_long_silence_is_told_as_missed(
+    world: World, logs: Logbook
+) -> None:
+    """The database hung, or the process was frozen: nothing raised, and yet nobody beat."""
+    world.fill(1)
+    beating = heartbeat(world, world.lease(), MINUTE)
+
+    world.clock.advance(4 * MINUTE)
+    beating.beat()
+    world.clock.advance(MINUTE)
+    beating.beat()
+
+    (told,) = logs.of("heartbeat.missed")
+    assert (told["workerId"], told["silentFor"]) == ("worker-a", 240.0)
+    assert told["level"] == "warning"
+
+
+def test_silence_that_was_told_is_not_told_again_by_the_beat_that_ends_it(
+    world: World, logs: Logbook
+) -> None:
+    world.fill(1)
+    beating = heartbeat(world, world.lease(), MINUTE)
+    world.jobs.trouble_with_beats.append(StoreBusy("locked"))
+
+    world.clock.advance(4 * MINUTE)
+    beating.beat()
+    beating.beat()
+
+    assert len(logs.of("heartbeat.missed")) == 1
+
+
+def test_silence_while_nothing_is_held_alarms_nobody(world: World, logs: Logbook) -> None:
+    world.fill(1)
+    lease = world.lease()
+    beating = heartbeat(world, lease, MINUTE)
+    beating.settle(lease.job_ids)
+
+    world.clock.advance(4 * MINUTE)
+    beating.beat()
+
+    assert logs.of("heartbeat.missed") == []
+
+
 def test_nothing_new_is_started_shortly_before_an_unextended_lease_ends(world: World) -> None:
     world.fill(1)
     lease = world.lease()

@@ -23,6 +23,20 @@ WITH job ORDER BY job.processed_at, job.id LIMIT $limit
 RETURN properties(job) AS job
 """
 
+_PARKED = f"""
+MATCH (job:EmbedJob) {BY_END}
+WHERE job.status = 'failed' AND job.processed_at IS NOT NULL AND job.id IS NOT NULL
+  AND coalesce(job.fail_code, '') <> $but
+"""
+
+PARKED_JOBS = f"""
+{_PARKED}
+WITH job ORDER BY job.status DESC, job.processed_at DESC, job.id DESC LIMIT $limit
+RETURN properties(job) AS job
+"""
+
+COUNT_PARKED = f"{_PARKED} RETURN count(job) AS parked"
+
 WALK_JOBS = """
 MATCH (job:EmbedJob) WHERE job.id > $after
 WITH job ORDER BY job.id LIMIT $limit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from embed_pipeline.model.job import EmbedJob, EntityUid, JobId, JobStatus
+from embed_pipeline.model.job import ENTITY_GONE, EmbedJob, EntityUid, JobId, JobStatus
 from embed_pipeline.ports.job_history import PAGE, JobHistory
 from embed_pipeline.stores.neo4j import cypher_history as cypher
 from embed_pipeline.stores.neo4j import rows
@@ -29,6 +29,13 @@ class Neo4jJobHistory(JobHistory):
         return self._jobs(
             cypher.ENDED_JOBS, statuses=statuses, ended_at=ended_at, id=job_id, limit=limit
         )
+
+    def parked(self, *, limit: int = PAGE) -> tuple[EmbedJob, ...]:
+        return self._jobs(cypher.PARKED_JOBS, but=ENTITY_GONE, limit=limit)
+
+    def count_parked(self) -> int:
+        found = self._queue.read(lambda look: look.one(cypher.COUNT_PARKED, but=ENTITY_GONE))
+        return int(found["parked"])
 
     def walk(self, *, after: JobId | None = None, limit: int = PAGE) -> tuple[EmbedJob, ...]:
         return self._jobs(cypher.WALK_JOBS, after=after or "", limit=limit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from embed_pipeline.model.job import EmbedJob, EntityUid, JobId, JobStatus
+from embed_pipeline.model.job import ENTITY_GONE, EmbedJob, EntityUid, JobId, JobStatus
 from embed_pipeline.ports.job_history import PAGE, JobHistory
 from embed_pipeline.stores.notation import place_behind, to_ms
 from embed_pipeline.stores.sqlite import history_statements as sql
@@ -27,6 +27,13 @@ class SqliteJobHistory(JobHistory):
         ended_at, job_id = place_behind(after, since=since)
         statement = sql.FAILED_JOBS if status is JobStatus.FAILED else sql.ENDED_JOBS
         return self._jobs(statement, ended_at=ended_at, id=job_id, status=status, limit=limit)
+
+    def parked(self, *, limit: int = PAGE) -> tuple[EmbedJob, ...]:
+        return self._jobs(sql.PARKED_JOBS, but=ENTITY_GONE, limit=limit)
+
+    def count_parked(self) -> int:
+        with self._queue.reading() as look:
+            return int(look.all(sql.COUNT_PARKED, but=ENTITY_GONE)[0]["parked"])
 
     def walk(self, *, after: JobId | None = None, limit: int = PAGE) -> tuple[EmbedJob, ...]:
         return self._jobs(sql.WALK_JOBS, after=after or "", limit=limit)

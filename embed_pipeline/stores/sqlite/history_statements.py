@@ -16,6 +16,16 @@ WHERE status = 'failed' AND (processed_at, id) > (:ended_at, :id)
 ORDER BY processed_at, id LIMIT :limit
 """
 
+# A job that failed before there was a code has none.
+_PARKED = "status = 'failed' AND fail_code IS NOT :but"
+
+PARKED_JOBS = f"""
+SELECT * FROM embed_job WHERE {_PARKED}
+ORDER BY processed_at DESC, id DESC LIMIT :limit
+"""
+
+COUNT_PARKED = f"SELECT count(*) AS parked FROM embed_job WHERE {_PARKED}"
+
 WALK_JOBS = "SELECT * FROM embed_job WHERE id > :after ORDER BY id LIMIT :limit"
 
 COUNT_AHEAD = """

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
 
-from embed_pipeline.model.job import EmbedJob, EntityUid, JobId, JobStatus
+from embed_pipeline.model.job import ENTITY_GONE, EmbedJob, EntityUid, JobId, JobStatus
 from embed_pipeline.ports.job_history import JobHistory
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline_tests.clocks import HOUR, MILLISECOND, SECOND, FakeClock
@@ -138,6 +139,30 @@ class HistoryContract:
 
         assert [job.status for job in ended] == [status, status]
         assert ended == sorted(ended, key=lambda job: job.id)
+
+    def test_parked_jobs_are_the_failed_ones_but_those_of_deleted_entities(
+        self, store: JobStore, backend: QueueBackend, clock: FakeClock
+    ) -> None:
+        add_jobs(store, 8)
+        lease = take(store, 7)
+        store.complete(lease, lease.job_ids[:1])
+        gone = replace(PERMANENT, fail_code=ENTITY_GONE)
+        for job_id in lease.job_ids[1:4]:
+            store.fail(lease, {job_id: PERMANENT})
+            clock.advance(SECOND)
+        store.fail(lease, dict.fromkeys(lease.job_ids[4:6], gone))
+        backend.alter(lease.job_ids[2], fail_code="another")
+
+        latest_first = [*reversed(lease.job_ids[1:4])]
+        assert [job.id for job in store.history.parked()] == latest_first
+        assert [job.id for job in store.history.parked(limit=2)] == latest_first[:2]
+        assert store.history.count_parked() == 3
+
+    def test_nothing_is_parked_in_a_queue_without_failures(self, store: JobStore) -> None:
+        add_jobs(store, 2)
+
+        assert store.history.parked() == ()
+        assert store.history.count_parked() == 0
 
     def test_jobs_ahead_are_those_of_a_higher_priority_and_those_due_before(
         self, store: JobStore, clock: FakeClock

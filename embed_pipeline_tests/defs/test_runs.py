@@ -1,0 +1,26 @@
+"""Which runs keep sensors and schedules from launching more."""
+
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+
+from embed_pipeline.defs.jobs import observe_job
+from embed_pipeline.defs.runs import UNFINISHED, is_at_work
+from embed_pipeline.ports.clock import SystemClock
+from embed_pipeline_tests.clocks import HOUR
+from embed_pipeline_tests.defs.scene import add_run
+
+
+@pytest.mark.parametrize("status", UNFINISHED)
+def test_old_run_is_taken_for_dead_unless_it_waits_in_the_run_queue(
+    instance: dg.DagsterInstance, status: dg.DagsterRunStatus
+) -> None:
+    add_run(instance, status, job="observe_job")
+    now = SystemClock().now()
+
+    young = is_at_work(instance, observe_job, since=now - HOUR)
+    old = is_at_work(instance, observe_job, since=now + HOUR)
+
+    assert young
+    assert old is (status is dg.DagsterRunStatus.QUEUED)
