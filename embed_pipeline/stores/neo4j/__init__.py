@@ -12,7 +12,7 @@ from embed_pipeline.model.window import RateLimit
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.stores.config import Server, StoreConfig
 from embed_pipeline.stores.neo4j import schema
-from embed_pipeline.stores.neo4j.adoption import sentences_on_strange_models
+from embed_pipeline.stores.neo4j.adoption import sentences_on_jobs_left
 from embed_pipeline.stores.neo4j.entity_store import Neo4jEntityStore
 from embed_pipeline.stores.neo4j.examining import examine_database
 from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
@@ -61,7 +61,7 @@ def initialise(config: StoreConfig) -> list[str]:
     try:
         adopted = schema.prepare_queue(queue, max_attempts=config.policy.max_attempts)
         schema.prepare_graph(graph, config.mapping)
-        strange = sentences_on_strange_models(queue)
+        left = sentences_on_jobs_left(queue)
     finally:
         queue.close()
         graph.close()
@@ -71,7 +71,7 @@ def initialise(config: StoreConfig) -> list[str]:
     ]
     if adopted:
         sentences.append(f"{adopted} jobs of another program were adopted.")
-    return sentences + strange
+    return sentences + left
 
 
 def _database(
