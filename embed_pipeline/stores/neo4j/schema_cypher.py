@@ -97,6 +97,11 @@ RETURN labelsOrTypes[0] AS label, properties
 
 AWAIT_INDEXES = "CALL db.awaitIndexes($seconds)"
 
+# Of the database itself, however it is reached.
+DATABASE_ID = "CALL db.info() YIELD id RETURN id"
+
+HAS_NODES = "RETURN EXISTS {{ MATCH (:{label}) }} AS found"
+
 # -- versions: each database knows what it is -------------------------------------------------
 
 READ_VERSIONS = """

@@ -1,0 +1,45 @@
+"""Stores as wiring opens them on the two servers, and what they say to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embed_pipeline.model.entity import EntityMapping
+from embed_pipeline.model.policy import QueuePolicy
+from embed_pipeline.stores.config import Server, StoreConfig
+from embed_pipeline.stores.neo4j.session import Neo4jDatabase, Row, Tx
+from embed_pipeline_tests.neo4j_bed.client import BedServer
+
+Statement = tuple[str, dict[str, Any]]
+"""With its parameters."""
+
+
+def server_of(server: BedServer, **changes: str) -> Server:
+    given = {name: getattr(server, name) for name in ("uri", "user", "password", "database")}
+    return Server(**given | changes)
+
+
+def config_of(queue: Server, graph: Server) -> StoreConfig:
+    return StoreConfig(
+        home=Path(), policy=QueuePolicy(), mapping=EntityMapping(), queue=queue, graph=graph
+    )
+
+
+def statements_sent(monkeypatch: pytest.MonkeyPatch) -> list[Statement]:
+    """Every statement from now on, of any store."""
+    sent: list[Statement] = []
+
+    def telling(run: Callable[..., list[Row]]) -> Callable[..., list[Row]]:
+        def told(self: object, statement: str, /, **parameters: object) -> list[Row]:
+            sent.append((statement, parameters))
+            return run(self, statement, **parameters)
+
+        return told
+
+    monkeypatch.setattr(Tx, "all", telling(Tx.all))
+    monkeypatch.setattr(Neo4jDatabase, "autocommit", telling(Neo4jDatabase.autocommit))
+    return sent
