@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,3 +43,18 @@ def statements_sent(monkeypatch: pytest.MonkeyPatch) -> list[Statement]:
     monkeypatch.setattr(Tx, "all", telling(Tx.all))
     monkeypatch.setattr(Neo4jDatabase, "autocommit", telling(Neo4jDatabase.autocommit))
     return sent
+
+
+def kinds_of_vectors(sent: Sequence[Statement]) -> list[type]:
+    """What the vectors travelled as, one by one."""
+    return [
+        type(row["vector"])
+        for statement, parameters in sent
+        if "setNodeVectorProperty" in statement
+        for row in parameters["rows"]
+    ]
+
+
+def bolt_version(server: BedServer) -> tuple[int, int]:
+    """By the tests' own connection."""
+    return server.driver.get_server_info().protocol_version

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import neo4j.vector
 import numpy as np
 import pytest
 
@@ -19,6 +20,11 @@ from embed_pipeline_tests.contracts.entity_store.scene import MODEL, add, keys, 
 from embed_pipeline_tests.contracts.entity_store.search import embed_with
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_graph import Neo4jGraphBackend, empty
+from embed_pipeline_tests.stores.neo4j_stores import (
+    bolt_version,
+    kinds_of_vectors,
+    statements_sent,
+)
 
 EMBEDDED = 50_000
 
@@ -126,11 +132,14 @@ class TestVectors:
         self, store: EntityStore, neo4j_graph: BedServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         numbers = np.random.default_rng(1).standard_normal((2, 4)).astype(np.float32)
+        speaks_vectors = bolt_version(neo4j_graph) >= (6, 0)
+        sent = statements_sent(monkeypatch)
 
         embed_with(store, {1: numbers[0]})
         monkeypatch.setattr(Neo4jDatabase, "speaks_vectors", False)
         embed_with(store, {2: numbers[0]})
 
+        assert kinds_of_vectors(sent) == [neo4j.vector.Vector if speaks_vectors else list, list]
         rows = neo4j_graph.run(
             "MATCH (e:Entity) RETURN e.embedding AS numbers, valueType(e.embedding) AS type"
         )
