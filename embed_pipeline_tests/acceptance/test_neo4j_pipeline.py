@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,13 @@ from embed_pipeline_tests.neo4j_bed.client import BedServer
 
 COUNT_JOBS = "MATCH (job:EmbedJob) RETURN count(job) AS found"
 COUNT_ENTITIES = "MATCH (entity:Entity) RETURN count(entity) AS found"
+
+PICTURE = """
+MATCH (node)
+RETURN elementId(node) AS place, labels(node) AS labels, properties(node) AS properties,
+       [(node)-[r]->(other) | [type(r), properties(r), elementId(other)]] AS relationships
+ORDER BY place
+"""
 
 
 @pytest.fixture
@@ -92,22 +100,39 @@ def test_search_finds_an_entity_by_its_own_text(tools: Tools) -> None:
 
 
 def test_dropped_queue_is_rebuilt_and_changed_entities_land(
-    tools: Tools, settings: Settings, neo4j_queue: BedServer
+    tools: Tools, settings: Settings, neo4j_queue: BedServer, neo4j_graph: BedServer
 ) -> None:
     create_entities(tools.jobs, tools.graph, entities(10), model=tools.model)
     drain(tools, owner="run-1")
+    neo4j_graph.run(
+        "MATCH (a:Entity {name: 'entity 1'}), (b:Entity {name: 'entity 2'}) "
+        "CREATE (a)-[:KNOWS {since: 1840}]->(b), (:Theirs {updatedAt: 1}) SET a:Mine, a.born = 1815"
+    )
     upsert_entities(
         tools.jobs,
         tools.graph,
         [NewEntity(name="entity 3", entity_type="Thing", properties={"observations": ("new",)})],
         model=tools.model,
     )
+    before = neo4j_graph.run(PICTURE)
     neo4j_queue.wipe_schema()
     wiring.initialise_stores(settings)
 
+    rebuilt = neo4j_graph.run(PICTURE)
     report = discover(tools)
     tally = drain(tools, owner="run-2")
 
+    assert rebuilt == before
     assert (report.new_jobs, tally.embedded) == (1, 1)
     coverage = tools.graph.coverage(model=tools.model)
     assert (coverage.embedded, coverage.stale) == (10, 0)
+    after = neo4j_graph.run(PICTURE)
+    assert [node for node in after if not is_changed(node)] == [
+        node for node in before if not is_changed(node)
+    ]
+
+
+def is_changed(node: Mapping[str, Any]) -> bool:
+    """By our own doing: the entity with the new text, and nodes that are ours."""
+    is_ours = any(label.startswith("Embedding") for label in node["labels"])
+    return is_ours or node["properties"].get("name") == "entity 3"
