@@ -12,7 +12,13 @@ import pytest
 from embed_pipeline.model.embedding import Bookmark
 from embed_pipeline.model.entity import EntityMapping
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.stores.neo4j import entity_cypher, vector_cypher, vector_search
+from embed_pipeline.stores.neo4j import (
+    entity_cypher,
+    entity_walk,
+    vector_cypher,
+    vector_search,
+)
+from embed_pipeline.stores.neo4j.entity_walk import START
 from embed_pipeline.stores.neo4j.mapping import filled
 from embed_pipeline.stores.neo4j.session import Neo4jDatabase
 from embed_pipeline_tests.clocks import FakeClock
@@ -41,6 +47,7 @@ CALL (n) {{
 PARAMETERS = {
     "after": "",
     "size": 20,
+    "window": 50,
     "limit": 20,
     "name": "entity 7",
     "uids": ["e00007", "e00008"],
@@ -110,6 +117,27 @@ class TestAmongManyEmbedded:
 
         assert any(name == operator and index in details for name, details in operators)
         assert not {name for name, _ in operators} & {"Sort", "NodeByLabelScan", "AllNodesScan"}
+
+    @pytest.mark.parametrize("after", ["", uid(49_000)])
+    def test_look_for_unmarked_ones_touches_no_more_than_its_window(
+        self, full: BedServer, after: str
+    ) -> None:
+        cost = _hits(_profile(full, entity_cypher.UNMARKED_WITHOUT_VECTOR, after=after, window=100))
+
+        assert 100 <= cost <= 100 * 10
+
+    def test_unmarked_walk_is_a_short_transaction_per_window(
+        self, store: EntityStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(entity_walk, "WINDOW", 10_000)
+        sent = statements_sent(monkeypatch)
+        nothing_marked = Bookmark(uid=START, marked=False)
+
+        found = store.entities_without_embeddings(20, model=MODEL, after=nothing_marked)
+
+        windows = [asked["after"] for _, asked in sent if "window" in asked]
+        assert windows == ["", *(uid(10_000 * n - 1) for n in range(1, 6))]
+        assert found.entities == ()
 
     def test_unmarked_walk_finds_what_is_missing_among_many(self, store: EntityStore) -> None:
         after = Bookmark(uid=uid(90_089), marked=True)
