@@ -22,7 +22,15 @@ from embed_pipeline.stores.neo4j.entity_walk import START
 from embed_pipeline.stores.neo4j.mapping import filled
 from embed_pipeline.stores.neo4j.session import Neo4jDatabase
 from embed_pipeline_tests.clocks import FakeClock
-from embed_pipeline_tests.contracts.entity_store.scene import MODEL, add, keys, register, uid, uids
+from embed_pipeline_tests.contracts.entity_store.scene import (
+    MODEL,
+    add,
+    keys,
+    register,
+    uid,
+    uids,
+    vector,
+)
 from embed_pipeline_tests.contracts.entity_store.search import embed_with
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_graph import Neo4jGraphBackend, empty
@@ -146,6 +154,23 @@ class TestAmongManyEmbedded:
 
         assert keys(found.entities) == uids(range(90_090, 90_100))
         assert found.bookmark is None
+
+    def test_large_graph_is_not_counted_at_every_search(
+        self, store: EntityStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sent = statements_sent(monkeypatch)
+
+        def counts_of(entity_type: str | None = None) -> tuple[int, int]:
+            before = len(sent)
+            result = store.search(vector(), model=MODEL, entity_type=entity_type)
+            counts = [said for said, _ in sent[before:] if "AS vectors" in said]
+            return len(counts), result.entities
+
+        everything = EMBEDDED + 100
+        assert [counts_of(), counts_of()] == [(1, everything), (0, everything)]
+        assert [counts_of("rare"), counts_of("rare")] == [(1, 0), (1, 0)], "few are soon counted"
+        monkeypatch.setattr(vector_search, "COUNTS_KEPT_FOR", -1)
+        assert counts_of() == (1, everything), "their time is up"
 
 
 class TestVectors:
