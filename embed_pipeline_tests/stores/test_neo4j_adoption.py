@@ -172,3 +172,18 @@ class TestLeft:
             "1 jobs have no property `id`",
             "2 jobs have no property `version`",
         ]
+
+    @pytest.mark.parametrize("missing", ["entity_uid", "model", "version"])
+    def test_expired_job_that_lacks_something_does_not_stop_recovery(
+        self, neo4j_queue: BedServer, queue: Neo4jDatabase, clock: FakeClock, missing: str
+    ) -> None:
+        held = {"status": "processing", "lock_owner": "gone", "lock_until": 1}
+        incomplete = seeds_job("1", clock, **held) | {missing: None}
+        neo4j_queue.run(ADD_JOBS, jobs=[incomplete, seeds_job("a", clock, **held)])
+        schema.prepare_queue(queue)
+        store = Neo4jJobStore(QueueDatabase(queue, clock=clock))
+
+        recovered = {job.id for job in store.recover_stale().jobs}
+
+        assert recovered == {"1", "a"}
+        assert "a" in take(store).job_ids
