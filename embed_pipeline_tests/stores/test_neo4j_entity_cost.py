@@ -137,14 +137,15 @@ class TestAmongManyEmbedded:
     def test_unmarked_walk_is_a_short_transaction_per_window(
         self, store: EntityStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(entity_walk, "WINDOW", 10_000)
         sent = statements_sent(monkeypatch)
         nothing_marked = Bookmark(uid=START, marked=False)
 
         found = store.entities_without_embeddings(20, model=MODEL, after=nothing_marked)
 
-        windows = [asked["after"] for _, asked in sent if "window" in asked]
-        assert windows == ["", *(uid(10_000 * n - 1) for n in range(1, 6))]
+        windows = [asked["window"] for _, asked in sent if "window" in asked]
+        assert windows[:5] == [20, 80, 320, 1_280, entity_walk.WINDOW]
+        assert set(windows[5:]) == {entity_walk.WINDOW}
+        assert sum(windows) > EMBEDDED
         assert found.entities == ()
 
     def test_unmarked_walk_finds_what_is_missing_among_many(self, store: EntityStore) -> None:

@@ -29,8 +29,8 @@ from embed_pipeline.stores.neo4j.session import Row
 PAGE = 500
 """Rows of a page whose size nobody chose: texts can be long, so memory stays small."""
 
-WINDOW = 2_000
-"""Keys that one look for missing vectors goes through, most of which have theirs."""
+WINDOW, GROWTH = 2_000, 4
+"""Keys that one look for missing vectors goes through at most, and how windows grow to that."""
 
 START = EntityUid("")
 """Every key is a string that is not empty; other nodes cannot be named, so they are not walked."""
@@ -72,21 +72,26 @@ def _marked_without_vector(
 def _unmarked_without_vector(
     graph: Graph, limit: int, *, model: str, after: EntityUid
 ) -> list[Entity]:
-    """Window by window: however large the graph, no transaction lasts."""
+    """Window by window: however large the graph, no transaction lasts.
 
-    def look(session: GraphSession, *, after: EntityUid, size: int) -> Row:
+    The first is as long as what is wanted, which is enough where nothing is embedded yet.
+    """
+
+    def look(session: GraphSession, *, after: EntityUid, size: int, window: int) -> Row:
         vector = property_of(find_model(session, model))
         (row,) = session.all(
-            cypher.UNMARKED_WITHOUT_VECTOR, of=vector, after=after, size=size, window=WINDOW
+            cypher.UNMARKED_WITHOUT_VECTOR, of=vector, after=after, size=size, window=window
         )
         return row
 
     found: list[Entity] = []
     last: EntityUid | None = after
+    window = min(limit, WINDOW)
     while last is not None and len(found) < limit:
-        row = graph.read(partial(look, after=last, size=limit - len(found)))
+        row = graph.read(partial(look, after=last, size=limit - len(found), window=window))
         found.extend(entity_rows.entity_of(values, graph.mapping) for values in row["found"])
-        last = row["last"] if row["examined"] == WINDOW else None
+        last = row["last"] if row["examined"] == window else None
+        window = min(window * GROWTH, WINDOW)
     return found
 
 
