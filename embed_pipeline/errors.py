@@ -6,6 +6,7 @@
     │   └── EntityNotFound          no valid entity has that name or key
     ├── TransientError              may pass by itself
     │   ├── StoreBusy               the database is locked by somebody else for too long
+    │   │   └── StoreOverloaded     it has no memory left for what was asked of it at once
     │   ├── StoreUnavailable        the database cannot be reached or opened
     │   ├── ProviderUnavailable     connection refused or dropped, 5xx
     │   ├── ProviderTimeout         no answer in time
@@ -81,6 +82,10 @@ class TransientError(EmbedPipelineError):
 
 class StoreBusy(TransientError):
     """Somebody else held the database for longer than we wait."""
+
+
+class StoreOverloaded(StoreBusy):
+    """The database has no memory for all that was asked of it at once; less may do."""
 
 
 class StoreUnavailable(TransientError):

@@ -22,8 +22,12 @@ IN_PROCESS = frozenset({ProviderName.LOCAL, ProviderName.MOCK})
 """Providers that nobody shares and that never ask to wait."""
 
 
-def open_job_store(settings: Settings, *, clock: Clock | None = None) -> JobStore:
-    return backend(settings.stores.backend).open_queue(_store_config(settings, clock)).jobs
+def open_job_store(
+    settings: Settings, *, clock: Clock | None = None, hurried: bool = False
+) -> JobStore:
+    """`hurried` for a sensor's look, which is made again in seconds."""
+    config = _store_config(settings, clock, hurried=hurried)
+    return backend(settings.stores.backend).open_queue(config).jobs
 
 
 def open_entity_store(settings: Settings, *, clock: Clock | None = None) -> EntityStore:
@@ -61,12 +65,15 @@ def open_embedding_provider(settings: Settings) -> EmbeddingProvider:
     )
 
 
-def open_rate_limiter(settings: Settings, *, clock: Clock | None = None) -> RateLimiter:
+def open_rate_limiter(
+    settings: Settings, *, clock: Clock | None = None, hurried: bool = False
+) -> RateLimiter:
     """The budget that all workers share; none for what runs in this process without a limit."""
     limit = rate_limit(settings)
     if limit is None:
         return Unlimited(clock=clock)
-    queue = backend(settings.stores.backend).open_queue(_store_config(settings, clock))
+    config = _store_config(settings, clock, hurried=hurried)
+    queue = backend(settings.stores.backend).open_queue(config)
     return queue.limiter(provider=settings.provider.name, limit=limit)
 
 
@@ -113,7 +120,7 @@ def policy_of(settings: Settings) -> QueuePolicy:
     )
 
 
-def _store_config(settings: Settings, clock: Clock | None) -> StoreConfig:
+def _store_config(settings: Settings, clock: Clock | None, *, hurried: bool = False) -> StoreConfig:
     entity = settings.entity
     return StoreConfig(
         home=settings.home,
@@ -129,6 +136,7 @@ def _store_config(settings: Settings, clock: Clock | None) -> StoreConfig:
         queue=_server(settings.stores.queue),
         graph=_server(settings.stores.graph),
         clock=clock,
+        hurried=hurried,
     )
 
 

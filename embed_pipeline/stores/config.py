@@ -38,6 +38,8 @@ class StoreConfig:
     graph: Server | None = None
     clock: Clock | None = None
     """None: the database's own clock."""
+    hurried: bool = False
+    """Whether a server is given up soon: for a look that is made again in seconds."""
 
 
 class Queue(Protocol):

@@ -1,7 +1,8 @@
-"""A real worker process in mid-run, and a Neo4j server that is killed with -9 and comes back."""
+"""A real worker process in mid-run, and a Neo4j server that ends and comes back."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from embed_pipeline.model.entity import NewEntity
 from embed_pipeline.model.switch import SwitchState
 from embed_pipeline.worker.create import create_entities
 from embed_pipeline_tests.acceptance.production import PATIENCE, Production
+from embed_pipeline_tests.neo4j_bed.client import BedServer
 
 ENTITIES, BATCH = 400, 20
 CHARGED = "MATCH (job:EmbedJob) WHERE job.attempts > 0 OR job.status = 'failed' RETURN job.id"
@@ -46,10 +48,13 @@ def assert_all_embedded_and_nobody_charged(production: Production) -> None:
     assert switch.state is SwitchState.RUNNING
 
 
-def test_graph_killed_in_mid_run_is_waited_for(working: Production) -> None:
+@pytest.mark.parametrize("ends", [BedServer.kill, BedServer.stop])
+def test_graph_that_ends_in_mid_run_is_waited_for(
+    working: Production, ends: Callable[[BedServer], None]
+) -> None:
     with working.started("run") as worker:
         working.await_requests(3)
-        working.graph.kill()
+        ends(working.graph)
         working.graph.start()
         _, err = worker.communicate(timeout=PATIENCE)
 
@@ -71,13 +76,35 @@ def test_queue_killed_in_mid_run_ends_the_run_with_a_sentence_and_the_next_run_f
             working.queue.start()
 
     assert worker.returncode == 1
-    said = [line for line in err.splitlines() if not line.startswith("{")]  # the rest is the log
-    assert said == [
-        f"The Neo4j database {working.queue.database} at {working.queue.uri} cannot be reached."
-    ]
+    assert said(err) == [f"{place(working.queue)} cannot be reached."]
     again = working.command("run")
     assert again.returncode == 0, again.stderr
     assert_all_embedded_and_nobody_charged(working)
+
+
+def test_queue_that_comes_back_in_mid_run_loses_nothing(working: Production) -> None:
+    """Whether the run outlasts it depends on how long the server takes; the next one finishes."""
+    with working.started("run") as worker:
+        working.await_requests(3)
+        working.queue.kill()
+        working.queue.start()
+        _, err = worker.communicate(timeout=PATIENCE)
+
+    if worker.returncode != 0:
+        (sentence,) = said(err)
+        assert sentence.startswith(place(working.queue))
+    again = working.command("run")
+    assert again.returncode == 0, again.stderr
+    assert_all_embedded_and_nobody_charged(working)
+
+
+def said(err: str) -> list[str]:
+    """What is for people; the rest is the log."""
+    return [line for line in err.splitlines() if not line.startswith("{")]
+
+
+def place(server: BedServer) -> str:
+    return f"The Neo4j database {server.database} at {server.uri}"
 
 
 def test_wrong_password_of_the_graph_halts_the_queue_and_charges_nobody(
@@ -99,8 +126,5 @@ def test_wrong_password_of_the_queue_ends_the_run_with_a_sentence(working: Produ
     ended = working.command("run", EMBED_QUEUE_PASSWORD="not-the-password")
 
     assert ended.returncode == 1
-    assert ended.stderr.splitlines()[-1] == (
-        f"The Neo4j database {working.queue.database} at {working.queue.uri}"
-        " refuses the credentials."
-    )
+    assert ended.stderr.splitlines()[-1] == f"{place(working.queue)} refuses the credentials."
     assert "not-the-password" not in ended.stderr

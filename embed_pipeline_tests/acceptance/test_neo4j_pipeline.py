@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
+from threading import Barrier
+from typing import Any
 
 import pytest
+from neo4j.exceptions import Neo4jError
 
 from embed_pipeline import wiring
 from embed_pipeline.errors import SchemaMissing
 from embed_pipeline.model.entity import NewEntity
 from embed_pipeline.providers.mock import MockProvider
 from embed_pipeline.settings import Settings, load_settings
-from embed_pipeline.worker.create import create_entities, upsert_entities
+from embed_pipeline.stores.neo4j.session import Row, Tx
+from embed_pipeline.worker.create import CreateReport, create_entities, upsert_entities
 from embed_pipeline.worker.discover import discover
 from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.search import search
@@ -23,6 +28,13 @@ from embed_pipeline_tests.neo4j_bed.client import BedServer
 
 COUNT_JOBS = "MATCH (job:EmbedJob) RETURN count(job) AS found"
 COUNT_ENTITIES = "MATCH (entity:Entity) RETURN count(entity) AS found"
+
+PICTURE = """
+MATCH (node)
+RETURN elementId(node) AS place, labels(node) AS labels, properties(node) AS properties,
+       [(node)-[r]->(other) | [type(r), properties(r), elementId(other)]] AS relationships
+ORDER BY place
+"""
 
 
 @pytest.fixture
@@ -80,6 +92,44 @@ def test_jobs_and_entities_never_share_a_database(
     assert (count(neo4j_graph, COUNT_JOBS), count(neo4j_graph, COUNT_ENTITIES)) == (0, 30)
 
 
+def test_twenty_callers_create_fifty_entities_each_without_lock_timeouts(
+    tools: Tools, neo4j_queue: BedServer, neo4j_graph: BedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = codes_of_refusals(monkeypatch)
+    starting_line = Barrier(20)
+
+    def create(caller: int) -> CreateReport:
+        # Every second entity is everybody's, and each caller names them in another order.
+        mine = [NewEntity(name=f"entity {caller} {n}") for n in range(25)]
+        shared = [NewEntity(name=f"shared {(n + caller) % 25}") for n in range(25)]
+        starting_line.wait()
+        return create_entities(tools.jobs, tools.graph, [*mine, *shared], model=tools.model)
+
+    with ThreadPoolExecutor(20) as callers:
+        reports = list(callers.map(create, range(20)))
+
+    assert all(report.queued for report in reports)
+    assert sum(report.created for report in reports) == 20 * 25 + 25
+    assert count(neo4j_graph, COUNT_ENTITIES) == count(neo4j_queue, COUNT_JOBS) == 20 * 25 + 25
+    assert not [code for code in refused if "LockAcquisitionTimeout" in code]
+
+
+def codes_of_refusals(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of every statement that a server refuses, also those that the driver tries again."""
+    codes: list[str] = []
+    run = Tx.all
+
+    def watched(self: Tx, statement: str, /, **parameters: object) -> list[Row]:
+        try:
+            return run(self, statement, **parameters)
+        except Neo4jError as error:
+            codes.append(error.code or "")
+            raise
+
+    monkeypatch.setattr(Tx, "all", watched)
+    return codes
+
+
 def test_search_finds_an_entity_by_its_own_text(tools: Tools) -> None:
     create_entities(tools.jobs, tools.graph, entities(20), model=tools.model)
     drain(tools, owner="run-1")
@@ -92,22 +142,39 @@ def test_search_finds_an_entity_by_its_own_text(tools: Tools) -> None:
 
 
 def test_dropped_queue_is_rebuilt_and_changed_entities_land(
-    tools: Tools, settings: Settings, neo4j_queue: BedServer
+    tools: Tools, settings: Settings, neo4j_queue: BedServer, neo4j_graph: BedServer
 ) -> None:
     create_entities(tools.jobs, tools.graph, entities(10), model=tools.model)
     drain(tools, owner="run-1")
+    neo4j_graph.run(
+        "MATCH (a:Entity {name: 'entity 1'}), (b:Entity {name: 'entity 2'}) "
+        "CREATE (a)-[:KNOWS {since: 1840}]->(b), (:Theirs {updatedAt: 1}) SET a:Mine, a.born = 1815"
+    )
     upsert_entities(
         tools.jobs,
         tools.graph,
         [NewEntity(name="entity 3", entity_type="Thing", properties={"observations": ("new",)})],
         model=tools.model,
     )
+    before = neo4j_graph.run(PICTURE)
     neo4j_queue.wipe_schema()
     wiring.initialise_stores(settings)
 
+    rebuilt = neo4j_graph.run(PICTURE)
     report = discover(tools)
     tally = drain(tools, owner="run-2")
 
+    assert rebuilt == before
     assert (report.new_jobs, tally.embedded) == (1, 1)
     coverage = tools.graph.coverage(model=tools.model)
     assert (coverage.embedded, coverage.stale) == (10, 0)
+    after = neo4j_graph.run(PICTURE)
+    assert [node for node in after if not is_changed(node)] == [
+        node for node in before if not is_changed(node)
+    ]
+
+
+def is_changed(node: Mapping[str, Any]) -> bool:
+    """By our own doing: the entity with the new text, and nodes that are ours."""
+    is_ours = any(label.startswith("Embedding") for label in node["labels"])
+    return is_ours or node["properties"].get("name") == "entity 3"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
+from embed_pipeline.stores.neo4j.schema import VERSIONS
 from embed_pipeline_tests.acceptance.production import server_variables
 from embed_pipeline_tests.interfaces.conftest import CommandLine
 from embed_pipeline_tests.neo4j_bed import fixtures
@@ -56,7 +57,8 @@ def test_servers_named_by_options_are_prepared_and_told(
     assert answer.code == 0
     assert neo4j_queue.uri in answer.out
     assert neo4j_graph.uri in answer.out
-    assert neo4j_queue.run("MATCH (s:QueueSchema) RETURN s.version AS v") == [{"v": 2}]
+    (saved,) = neo4j_queue.run("MATCH (s:QueueSchema) RETURN s.version AS version")
+    assert saved == {"version": VERSIONS["queue"]}
 
 
 def test_doctor_names_the_command_that_mends_a_missing_schema(on_neo4j: CommandLine) -> None:

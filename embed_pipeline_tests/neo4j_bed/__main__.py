@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -35,7 +36,7 @@ def main() -> int:
             server.launch()
         for server in servers:
             server.await_ready()
-        _say(_explained(servers, tests=given.for_tests))
+        _say(_explained(servers, home, tests=given.for_tests))
         threading.Event().wait()
     except BedUnavailable as error:
         _say(f"No Neo4j server: {error}")
@@ -63,21 +64,35 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _explained(servers: list[Server], *, tests: bool) -> str:
-    lines = ["", "# Two Neo4j servers run until Ctrl-C. In another terminal:"]
-    prefix = "EMBED_TEST" if tests else "EMBED"
+def _explained(servers: list[Server], home: Path, *, tests: bool) -> str:
+    running = ", ".join(f"{it.spec.name} on Neo4j {it.spec.release.version}" for it in servers)
+    variables = home / ("env.tests" if tests else "env")
+    _write_variables(servers, variables, tests=tests)
+    lines = [
+        f"\nTwo Neo4j servers run until Ctrl-C: {running}. In another terminal:",
+        f"  . {_from_here(variables)}",
+    ]
     if not tests:
-        lines.append("export EMBED_STORE=neo4j")
-    for server in servers:
-        role, address = f"{prefix}_{server.spec.name.upper()}", server.address
-        lines.append(f"# {server.spec.name}: Neo4j {server.spec.release.version}")
-        lines += [
-            f"export {role}_URI={address.uri}",
-            f"export {role}_USER={address.user}",
-            f"export {role}_PASSWORD={address.password}",
-            f"export {role}_DATABASE={address.database}",
-        ]
+        command = Path(sys.executable).with_name("embed-pipeline")
+        lines += [f"  {_from_here(command)} init", "  make dev"]
     return "\n".join(lines)
+
+
+def _write_variables(servers: list[Server], path: Path, *, tests: bool) -> None:
+    """For a shell to read; with the passwords, so for nobody else."""
+    lines = [] if tests else ["export EMBED_STORE=neo4j"]
+    for server in servers:
+        role = f"{'EMBED_TEST' if tests else 'EMBED'}_{server.spec.name.upper()}"
+        values = server.address.as_json()
+        lines += [f"export {role}_{name.upper()}={value}" for name, value in values.items()]
+    path.touch(mode=0o600)
+    path.write_text("\n".join([*lines, ""]))
+
+
+def _from_here(path: Path) -> str:
+    """As a person would type it."""
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
 
 
 def _say(text: str) -> None:

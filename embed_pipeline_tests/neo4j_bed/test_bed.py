@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -98,6 +99,42 @@ def test_the_compose_file_describes_the_same_pair_on_loopback() -> None:
         assert f"image: neo4j:{spec.release.version}-community" in text
         assert f"default__database: {spec.database}\n" in text
         assert f'"127.0.0.1:{PORTS[spec.name]}:7687"' in text
+
+
+@pytest.mark.slow
+def test_pair_for_a_person_works_as_it_says_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    inherited = {k: v for k, v in _inherited().items() if not k.startswith("EMBED_")}
+    pair = subprocess.Popen(
+        [sys.executable, "-m", "embed_pipeline_tests.neo4j_bed", "--home", str(tmp_path / "pair")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=inherited,
+    )
+    assert pair.stdout is not None
+    said: list[str] = []
+    try:
+        while not said or said[-1] not in ("  make dev\n", ""):  # the second when it has ended
+            said.append(pair.stdout.readline())
+        source, init = (line.strip() for line in said[-3:-1])
+        told = subprocess.run(
+            ["sh", "-c", f"{source} && {init} && echo $EMBED_QUEUE_URI $EMBED_GRAPH_URI"],
+            env={**inherited, "EMBED_HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        uris = told.stdout.splitlines()[-1].split()
+        were_there = [listens(uri) for uri in uris]
+        pair.send_signal(signal.SIGINT)
+        ended = pair.wait(60)
+    finally:
+        pair.kill()
+        pair.stdout.close()
+
+    assert told.returncode == 0, told.stderr
+    assert [f"at {uri}." in told.stdout for uri in uris] == were_there == [True, True]
+    assert ended == 0
+    assert [listens(uri) for uri in uris] == [False, False]
 
 
 @pytest.mark.slow

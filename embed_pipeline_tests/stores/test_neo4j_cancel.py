@@ -9,13 +9,15 @@ from typing import TypeVar
 
 import pytest
 
-from embed_pipeline.model.job import EntityUid
+from embed_pipeline.model.job import EntityUid, JobId
 from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
 from embed_pipeline_tests.contracts.job_store.scene import add_jobs, request, take
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_queue import DELETE_ALL, open_jobs, prepared
 
 T = TypeVar("T")
+
+HOLD_LOCK = "MATCH (lock:QueueLock {name: 'lease'}) SET lock._lock = true REMOVE lock._lock"
 
 DELETE_JOB = "MATCH (job:EmbedJob {entity_uid: 'e0'}) DETACH DELETE job"
 LEASE_JOB = """
@@ -80,16 +82,23 @@ def test_cancel_that_waits_for_a_job_which_is_gone_counts_the_others(
     assert store.get_queue_status().total == 0
 
 
+@pytest.mark.parametrize(
+    ("call", "chosen"),
+    [
+        pytest.param(lambda store: take(store, 10).job_ids, 2, id="lease"),
+        pytest.param(lambda store: store.cancel(), 2, id="cancel"),
+        pytest.param(lambda store: store.cancel(entity_uid=EntityUid("e1")), 1, id="cancel one"),
+    ],
+)
 def test_no_lease_chooses_while_somebody_cancels(
-    store: Neo4jJobStore, neo4j_queue: BedServer
+    store: Neo4jJobStore,
+    neo4j_queue: BedServer,
+    call: Callable[[Neo4jJobStore], tuple[JobId, ...]],
+    chosen: int,
 ) -> None:
+    """Both wait for the same node, which one alone can hold."""
     add_jobs(store, 2)
-    holds_the_lock = (
-        "MATCH (lock:QueueLock {name: 'lease'}) SET lock._lock = true REMOVE lock._lock "
-        "WITH lock MATCH (job:EmbedJob {entity_uid: 'e0'}) DETACH DELETE job"
-    )
 
-    answered_behind(neo4j_queue, holds_the_lock, lambda: take(store, 10))
+    answer = answered_behind(neo4j_queue, HOLD_LOCK, lambda: call(store))
 
-    status = store.get_queue_status()
-    assert (status.processing, status.total) == (1, 1)
+    assert len(answer) == chosen

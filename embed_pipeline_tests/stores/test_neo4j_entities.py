@@ -14,7 +14,7 @@ from embed_pipeline.errors import ConfigurationError, SchemaMissing
 from embed_pipeline.model.embedding import Flaw
 from embed_pipeline.model.entity import EntityMapping, NewEntity, TextValue
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.stores.neo4j import vector_search
+from embed_pipeline.stores.neo4j import entity_walk, vector_search
 from embed_pipeline.stores.neo4j.entity_store import Neo4jEntityStore
 from embed_pipeline.stores.neo4j.mapping import check_mapping, filled
 from embed_pipeline_tests.clocks import FakeClock
@@ -73,6 +73,14 @@ class TestUpsert(UpsertContract): ...
 
 
 class TestDiscover(DiscoverContract): ...
+
+
+class TestDiscoverByWindows(DiscoverContract):
+    """The same promises in a graph that is longer than a window."""
+
+    @pytest.fixture(autouse=True)
+    def _long(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(entity_walk, "WINDOW", 3)
 
 
 class TestChanged(ChangedContract): ...

@@ -5,20 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import neo4j.vector
 import numpy as np
 import pytest
 
 from embed_pipeline.model.embedding import Bookmark
 from embed_pipeline.model.entity import EntityMapping
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.stores.neo4j import entity_cypher, vector_cypher, vector_search
+from embed_pipeline.stores.neo4j import (
+    entity_cypher,
+    entity_walk,
+    vector_cypher,
+    vector_search,
+)
+from embed_pipeline.stores.neo4j.entity_walk import START
 from embed_pipeline.stores.neo4j.mapping import filled
 from embed_pipeline.stores.neo4j.session import Neo4jDatabase
 from embed_pipeline_tests.clocks import FakeClock
-from embed_pipeline_tests.contracts.entity_store.scene import MODEL, add, keys, register, uid, uids
+from embed_pipeline_tests.contracts.entity_store.scene import (
+    MODEL,
+    add,
+    keys,
+    register,
+    uid,
+    uids,
+    vector,
+)
 from embed_pipeline_tests.contracts.entity_store.search import embed_with
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_graph import Neo4jGraphBackend, empty
+from embed_pipeline_tests.stores.neo4j_stores import (
+    bolt_version,
+    kinds_of_vectors,
+    statements_sent,
+)
 
 EMBEDDED = 50_000
 
@@ -35,6 +55,7 @@ CALL (n) {{
 PARAMETERS = {
     "after": "",
     "size": 20,
+    "window": 50,
     "limit": 20,
     "name": "entity 7",
     "uids": ["e00007", "e00008"],
@@ -105,6 +126,28 @@ class TestAmongManyEmbedded:
         assert any(name == operator and index in details for name, details in operators)
         assert not {name for name, _ in operators} & {"Sort", "NodeByLabelScan", "AllNodesScan"}
 
+    @pytest.mark.parametrize("after", ["", uid(49_000)])
+    def test_look_for_unmarked_ones_touches_no_more_than_its_window(
+        self, full: BedServer, after: str
+    ) -> None:
+        cost = _hits(_profile(full, entity_cypher.UNMARKED_WITHOUT_VECTOR, after=after, window=100))
+
+        assert 100 <= cost <= 100 * 10
+
+    def test_unmarked_walk_is_a_short_transaction_per_window(
+        self, store: EntityStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sent = statements_sent(monkeypatch)
+        nothing_marked = Bookmark(uid=START, marked=False)
+
+        found = store.entities_without_embeddings(20, model=MODEL, after=nothing_marked)
+
+        windows = [asked["window"] for _, asked in sent if "window" in asked]
+        assert windows[:5] == [20, 80, 320, 1_280, entity_walk.WINDOW]
+        assert set(windows[5:]) == {entity_walk.WINDOW}
+        assert sum(windows) > EMBEDDED
+        assert found.entities == ()
+
     def test_unmarked_walk_finds_what_is_missing_among_many(self, store: EntityStore) -> None:
         after = Bookmark(uid=uid(90_089), marked=True)
 
@@ -112,6 +155,23 @@ class TestAmongManyEmbedded:
 
         assert keys(found.entities) == uids(range(90_090, 90_100))
         assert found.bookmark is None
+
+    def test_large_graph_is_not_counted_at_every_search(
+        self, store: EntityStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sent = statements_sent(monkeypatch)
+
+        def counts_of(entity_type: str | None = None) -> tuple[int, int]:
+            before = len(sent)
+            result = store.search(vector(), model=MODEL, entity_type=entity_type)
+            counts = [said for said, _ in sent[before:] if "AS vectors" in said]
+            return len(counts), result.entities
+
+        everything = EMBEDDED + 100
+        assert [counts_of(), counts_of()] == [(1, everything), (0, everything)]
+        assert [counts_of("rare"), counts_of("rare")] == [(1, 0), (1, 0)], "few are soon counted"
+        monkeypatch.setattr(vector_search, "COUNTS_KEPT_FOR", -1)
+        assert counts_of() == (1, everything), "their time is up"
 
 
 class TestVectors:
@@ -126,11 +186,14 @@ class TestVectors:
         self, store: EntityStore, neo4j_graph: BedServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         numbers = np.random.default_rng(1).standard_normal((2, 4)).astype(np.float32)
+        speaks_vectors = bolt_version(neo4j_graph) >= (6, 0)
+        sent = statements_sent(monkeypatch)
 
         embed_with(store, {1: numbers[0]})
         monkeypatch.setattr(Neo4jDatabase, "speaks_vectors", False)
         embed_with(store, {2: numbers[0]})
 
+        assert kinds_of_vectors(sent) == [neo4j.vector.Vector if speaks_vectors else list, list]
         rows = neo4j_graph.run(
             "MATCH (e:Entity) RETURN e.embedding AS numbers, valueType(e.embedding) AS type"
         )

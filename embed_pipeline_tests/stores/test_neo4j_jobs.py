@@ -6,8 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from embed_pipeline import telemetry
+from embed_pipeline.errors import StoreBusy
 from embed_pipeline.ports.job_store import JobStore
-from embed_pipeline_tests.clocks import FakeClock
+from embed_pipeline.stores.neo4j import cypher_recovery
+from embed_pipeline.stores.neo4j.session import Neo4jDatabase
+from embed_pipeline_tests.clocks import DAY, FakeClock
 from embed_pipeline_tests.contracts.heeding import HeedingContract
 from embed_pipeline_tests.contracts.job_store.cleanup import CleanupContract, StatusContract
 from embed_pipeline_tests.contracts.job_store.complete import CompleteContract
@@ -29,10 +33,16 @@ from embed_pipeline_tests.contracts.job_store.recover import (
     WorkerKillerContract,
 )
 from embed_pipeline_tests.contracts.job_store.release import DeferContract, ReleaseContract
+from embed_pipeline_tests.contracts.job_store.scene import kinds, leased_job
 from embed_pipeline_tests.contracts.rate_limiter import RateLimiterContract
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.neo4j_bed.server import Address
-from embed_pipeline_tests.stores.neo4j_queue import Neo4jQueueBackend, prepared
+from embed_pipeline_tests.stores.neo4j_queue import Neo4jQueueBackend, connect, prepared
+from embed_pipeline_tests.stores.neo4j_stores import bolt_version
+
+FIND_APOC = """
+SHOW PROCEDURES YIELD name WHERE name = 'apoc.periodic.iterate' RETURN count(*) > 0 AS found
+"""
 
 
 @pytest.fixture(scope="module")
@@ -114,3 +124,64 @@ class TestRateLimiter(RateLimiterContract): ...
 
 
 class TestHeeding(HeedingContract): ...
+
+
+class TestCleaning:
+    """What the contract cannot see: by which of the server's own batches it is done."""
+
+    def test_apoc_is_used_where_the_server_has_it_and_cyphers_batches_elsewhere(
+        self, backend: Neo4jQueueBackend
+    ) -> None:
+        database = connect(backend.address)
+        has_apoc = database.read(lambda tx: tx.one(FIND_APOC))["found"]
+        database.close()
+
+        with backend.counting_queries() as queries:
+            backend.open_store().cleanup(older_than=DAY)
+
+        sweeps = [query for query in queries if query not in ("read", "write")]
+        assert len(sweeps) == 3, "completed, failed, events"
+        for sweep in sweeps:
+            assert ("apoc.periodic.iterate" in sweep) is has_apoc
+            assert ("IN TRANSACTIONS" in sweep) is not has_apoc
+
+    def test_what_could_not_be_deleted_is_told_and_the_rest_is_deleted(
+        self,
+        backend: Neo4jQueueBackend,
+        clock: FakeClock,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        store = backend.open_store()
+        for statement in ("DELETE_JOB", "DELETE_ENDED_JOBS"):  # by APOC, and without it
+            text = getattr(cypher_recovery, statement)
+            failing = text.replace("DETACH DELETE job", "SET job.x = 1 / (job.tier - job.tier)")
+            monkeypatch.setattr(cypher_recovery, statement, failing)
+        lease, job_id = leased_job(store)
+        store.complete(lease, [job_id])
+        clock.advance(2 * DAY)
+
+        with pytest.raises(StoreBusy, match="by zero"):
+            store.cleanup(older_than=DAY)
+
+        assert store.get(job_id) is not None
+        assert kinds(store) == ["jobs.cleaned_up"], "older events are gone, the loss is recorded"
+
+    def test_missing_apoc_is_told_once(
+        self, backend: Neo4jQueueBackend, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        told: list[str] = []
+        monkeypatch.setattr(telemetry, "emit", lambda event, **_: told.append(event))
+        monkeypatch.setattr(Neo4jDatabase, "has_apoc", False)
+        store = backend.open_store()
+
+        store.cleanup(older_than=DAY)
+        store.cleanup(older_than=DAY)
+
+        assert told == ["store.apoc_missing"]
+
+
+def test_servers_of_the_long_term_release_have_apoc_here(neo4j_queue: BedServer) -> None:
+    if not neo4j_queue.can_be_stopped or bolt_version(neo4j_queue) >= (6, 0):
+        pytest.skip("another server was chosen")
+
+    assert neo4j_queue.run(FIND_APOC) == [{"found": True}]

@@ -146,21 +146,22 @@ class TestQueue:
             {"id": "3", "entity_uid": "e", "model": "m", "version": "3", "status": "pending"},
             {**FOREIGN_JOB, "id": "4", "version": "4", "priority": 100},
             {**FOREIGN_JOB, "id": "5", "version": "5", "status": "processing"},
+            {**FOREIGN_JOB, "id": "6", "version": "6", "priority": -1},
         ]
         neo4j_queue.run("UNWIND $jobs AS job CREATE (j:EmbedJob) SET j = job", jobs=jobs)
 
         adopted = schema.prepare_queue(queue), schema.prepare_queue(queue)
 
-        assert adopted == (5, 0)
-        ours = {"tier": 0}
-        first, second, third, fourth, fifth = properties(neo4j_queue, "EmbedJob")
-        assert first == {**jobs[0], **ours, "rank": -7, "available_at": FOREIGN_JOB["created_at"]}
+        assert adopted == (6, 0)
+        first, second, third, fourth, fifth, sixth = properties(neo4j_queue, "EmbedJob")
+        due = {"tier": 0, "available_at": FOREIGN_JOB["created_at"]}
+        assert first == {**jobs[0], **due, "rank": -7}
         assert "rank" not in second
-        assert second["processed_at"] == second["created_at"]
         assert (third["rank"], third["attempts"], third["max_attempts"]) == (-5, 0, 3)
         assert third["available_at"] == third["created_at"]
-        assert (fourth["rank"], fourth["priority"]) == (-9, 100)
+        assert (fourth["rank"], fourth["priority"]) == (-9, 9)
         assert fifth["lock_until"] == fifth["created_at"]
+        assert (sixth["rank"], sixth["priority"]) == (0, 0)
 
     def test_jobs_of_ours_are_not_touched(
         self, neo4j_queue: BedServer, queue: Neo4jDatabase

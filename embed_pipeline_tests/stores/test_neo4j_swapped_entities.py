@@ -6,11 +6,19 @@ from collections.abc import Iterator
 
 import pytest
 
+from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline_tests import contracts
 from embed_pipeline_tests.clocks import FakeClock
+from embed_pipeline_tests.contracts.entity_store.scene import vector
+from embed_pipeline_tests.contracts.entity_store.search import embed_with
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores import test_neo4j_entities as usual
-from embed_pipeline_tests.stores.neo4j_graph import Neo4jGraphBackend, database_of, empty
+from embed_pipeline_tests.stores.neo4j_graph import Neo4jGraphBackend, empty
+from embed_pipeline_tests.stores.neo4j_stores import (
+    bolt_version,
+    kinds_of_vectors,
+    statements_sent,
+)
 from embed_pipeline_tests.stores.test_neo4j_entities import second, store
 
 __all__ = ["backend", "second", "store"]
@@ -40,8 +48,12 @@ def backend(neo4j_swapped_graph: BedServer, clock: FakeClock) -> Iterator[Neo4jG
     backend.close()
 
 
-def test_this_server_takes_vectors_only_as_lists(neo4j_swapped_graph: BedServer) -> None:
-    database = database_of(neo4j_swapped_graph)
+def test_this_server_is_sent_vectors_as_lists(
+    neo4j_swapped_graph: BedServer, store: EntityStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = statements_sent(monkeypatch)
 
-    assert not database.speaks_vectors
-    database.close()
+    embed_with(store, {1: vector()})
+
+    assert bolt_version(neo4j_swapped_graph) < (6, 0)
+    assert kinds_of_vectors(sent) == [list]

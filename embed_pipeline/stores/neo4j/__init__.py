@@ -12,13 +12,20 @@ from embed_pipeline.model.window import RateLimit
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.stores.config import Server, StoreConfig
 from embed_pipeline.stores.neo4j import schema
-from embed_pipeline.stores.neo4j.adoption import sentences_on_strange_models
+from embed_pipeline.stores.neo4j.adoption import sentences_on_jobs_left
+from embed_pipeline.stores.neo4j.entity_graph import Graph
 from embed_pipeline.stores.neo4j.entity_store import Neo4jEntityStore
 from embed_pipeline.stores.neo4j.examining import examine_database
 from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
+from embed_pipeline.stores.neo4j.model_registry import ensure_indexes, read_models
 from embed_pipeline.stores.neo4j.queue import QueueDatabase
 from embed_pipeline.stores.neo4j.rate_limiter import Neo4jRateLimiter
-from embed_pipeline.stores.neo4j.session import Neo4jDatabase
+from embed_pipeline.stores.neo4j.session import (
+    CONNECT_TIMEOUT,
+    HURRY,
+    RETRY_TIME,
+    Neo4jDatabase,
+)
 
 
 class Neo4jQueue:
@@ -31,12 +38,12 @@ class Neo4jQueue:
 
 
 def open_queue(config: StoreConfig) -> Neo4jQueue:
-    database = _database(config.queue, config, check=schema.check_queue)
+    database = _database(config.queue, config, check=schema.confirm_queue)
     return Neo4jQueue(QueueDatabase(database, clock=config.clock), policy=config.policy)
 
 
 def open_graph(config: StoreConfig) -> Neo4jEntityStore:
-    check = partial(schema.check_graph, mapping=config.mapping)
+    check = partial(schema.confirm_graph, mapping=config.mapping)
     database = _database(config.graph, config, check=check)
     return Neo4jEntityStore(database, mapping=config.mapping)
 
@@ -59,9 +66,13 @@ def initialise(config: StoreConfig) -> list[str]:
     """Constraints and indexes, where they are missing; no data is touched."""
     queue, graph = _database(config.queue, config), _database(config.graph, config)
     try:
+        schema.refuse_shared(queue, graph, config.mapping)
         adopted = schema.prepare_queue(queue, max_attempts=config.policy.max_attempts)
         schema.prepare_graph(graph, config.mapping)
-        strange = sentences_on_strange_models(queue)
+        entities = Graph(graph, mapping=config.mapping)
+        for record in entities.read(read_models):
+            ensure_indexes(entities, record)
+        left = sentences_on_jobs_left(queue)
     finally:
         queue.close()
         graph.close()
@@ -71,7 +82,7 @@ def initialise(config: StoreConfig) -> list[str]:
     ]
     if adopted:
         sentences.append(f"{adopted} jobs of another program were adopted.")
-    return sentences + strange
+    return sentences + left
 
 
 def _database(
@@ -88,5 +99,7 @@ def _database(
         password=server.password,
         database=server.database,
         clock=config.clock,
+        connect_timeout=HURRY if config.hurried else CONNECT_TIMEOUT,
+        retry_time=HURRY if config.hurried else RETRY_TIME,
         check=check,
     )

@@ -13,6 +13,7 @@ from embed_pipeline.errors import (
     StoreBusy,
     StoreCorrupted,
     StoreFull,
+    StoreOverloaded,
     StoreReadOnly,
     StoreUnavailable,
 )
@@ -25,6 +26,10 @@ _DAMAGED: Fault = (StoreCorrupted, "is damaged")
 _READ_ONLY: Fault = (StoreReadOnly, "is read-only")
 _FULL: Fault = (StoreFull, "cannot write its log: the disk is full, or it needs a restart")
 _BUSY: Fault = (StoreBusy, "is too busy: a lock or a slow transaction was in the way")
+_OVERLOADED: Fault = (
+    StoreOverloaded,
+    "has no memory left for a transaction: see its dbms.memory.transaction.total.max, or its heap",
+)
 _AWAY: Fault = (StoreUnavailable, "is not available")
 _BROKE: Fault = (StoreUnavailable, "broke while answering")
 
@@ -53,9 +58,9 @@ _BY_PREFIX: tuple[tuple[str, Fault], ...] = (
     ("Neo.ClientError.Security.", _DENIED),
     ("Neo.ClientError.Transaction.TransactionTimedOut", _BUSY),
     ("Neo.TransientError.Transaction.", _BUSY),
-    ("Neo.TransientError.General.MemoryPool", _BUSY),
-    ("Neo.TransientError.General.OutOfMemory", _BUSY),
-    ("Neo.TransientError.General.TransactionMemoryLimit", _BUSY),
+    ("Neo.TransientError.General.MemoryPool", _OVERLOADED),
+    ("Neo.TransientError.General.OutOfMemory", _OVERLOADED),
+    ("Neo.TransientError.General.TransactionMemoryLimit", _OVERLOADED),
     ("Neo.TransientError.", _AWAY),
 )
 

@@ -69,11 +69,18 @@ WITH e ORDER BY e.{key} LIMIT $size
 RETURN {read}
 """
 
+# A window of keys, and what is missing in it: among many embedded ones nothing else would end.
 UNMARKED_WITHOUT_VECTOR = """
 MATCH (e:{entity}) USING INDEX SEEK e:{entity}({key})
-WHERE e.{key} > $after AND NOT e:{marker} AND e.{valid_to} IS NULL AND e.{vector} IS NULL
-WITH e ORDER BY e.{key} LIMIT $size
-RETURN {read}
+WHERE e.{key} > $after
+WITH e ORDER BY e.{key} LIMIT $window
+WITH collect(e) AS seen
+RETURN size(seen) AS examined, seen[-1].{key} AS last, COLLECT {{
+    UNWIND seen AS e
+    WITH e WHERE NOT e:{marker} AND e.{valid_to} IS NULL AND e.{vector} IS NULL
+    WITH {read}
+    RETURN entity LIMIT $size
+}} AS found
 """
 
 MARKED_WITH_FACTS = """

@@ -42,6 +42,7 @@ class Neo4jEntityStore(EntityStore):
 
     def __init__(self, database: Neo4jDatabase, *, mapping: EntityMapping) -> None:
         self._graph = Graph(database, mapping=mapping)
+        self._counts = vector_search.Counts()
 
     @property
     def mapping(self) -> EntityMapping:
@@ -125,7 +126,12 @@ class Neo4jEntityStore(EntityStore):
         self, vector: Vector, *, model: str, limit: int = 10, entity_type: str | None = None
     ) -> SearchResult:
         return vector_search.search(
-            self._graph, vector, model=model, limit=limit, entity_type=entity_type
+            self._graph,
+            vector,
+            model=model,
+            limit=limit,
+            entity_type=entity_type,
+            counts=self._counts,
         )
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from embed_pipeline.model.embedding import (
     Bookmark,
@@ -28,30 +29,22 @@ from embed_pipeline.stores.neo4j.session import Row
 PAGE = 500
 """Rows of a page whose size nobody chose: texts can be long, so memory stays small."""
 
+WINDOW, GROWTH = 2_000, 4
+"""Keys that one look for missing vectors goes through at most, and how windows grow to that."""
+
 START = EntityUid("")
 """Every key is a string that is not empty; other nodes cannot be named, so they are not walked."""
 
 
 def without_vector(graph: Graph, limit: int, *, model: str, after: Bookmark | None) -> Discovery:
     check_limit(limit)
-
-    def look(session: GraphSession) -> tuple[list[Entity], list[Entity]]:
-        vector = property_of(find_model(session, model))
-        marked: list[Entity] = []
-        if after is None or after.marked:
-            start = after.uid if after else START
-            marked = session.entities(
-                cypher.MARKED_WITHOUT_VECTOR, of=vector, after=start, size=limit
-            )
-        if len(marked) == limit:
-            return marked, []
-        start = after.uid if after and not after.marked else START
-        others = session.entities(
-            cypher.UNMARKED_WITHOUT_VECTOR, of=vector, after=start, size=limit - len(marked)
-        )
-        return marked, others
-
-    marked, others = graph.read(look)
+    marked: list[Entity] = []
+    start = START
+    if after is None or after.marked:
+        marked = _marked_without_vector(graph, limit, model=model, after=after)
+    else:
+        start = after.uid
+    others = _unmarked_without_vector(graph, limit - len(marked), model=model, after=start)
     # What a writer unmarked between the two looks would otherwise be there twice.
     seen = {entity.uid for entity in marked}
     last = (marked + others)[-1:]
@@ -60,6 +53,46 @@ def without_vector(graph: Graph, limit: int, *, model: str, after: Bookmark | No
         entities=(*marked, *(entity for entity in others if entity.uid not in seen)),
         bookmark=None if is_last else Bookmark(uid=last[0].uid, marked=not others),
     )
+
+
+def _marked_without_vector(
+    graph: Graph, limit: int, *, model: str, after: Bookmark | None
+) -> list[Entity]:
+    def look(session: GraphSession) -> list[Entity]:
+        return session.entities(
+            cypher.MARKED_WITHOUT_VECTOR,
+            of=property_of(find_model(session, model)),
+            after=after.uid if after else START,
+            size=limit,
+        )
+
+    return graph.read(look)
+
+
+def _unmarked_without_vector(
+    graph: Graph, limit: int, *, model: str, after: EntityUid
+) -> list[Entity]:
+    """Window by window: however large the graph, no transaction lasts.
+
+    The first is as long as what is wanted, which is enough where nothing is embedded yet.
+    """
+
+    def look(session: GraphSession, *, after: EntityUid, size: int, window: int) -> Row:
+        vector = property_of(find_model(session, model))
+        (row,) = session.all(
+            cypher.UNMARKED_WITHOUT_VECTOR, of=vector, after=after, size=size, window=window
+        )
+        return row
+
+    found: list[Entity] = []
+    last: EntityUid | None = after
+    window = min(limit, WINDOW)
+    while last is not None and len(found) < limit:
+        row = graph.read(partial(look, after=last, size=limit - len(found), window=window))
+        found.extend(entity_rows.entity_of(values, graph.mapping) for values in row["found"])
+        last = row["last"] if row["examined"] == window else None
+        window = min(window * GROWTH, WINDOW)
+    return found
 
 
 def changed(graph: Graph, *, model: str, limit: int, after: EntityUid | None) -> tuple[Entity, ...]:

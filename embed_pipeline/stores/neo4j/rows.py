@@ -28,9 +28,10 @@ def job_of(node: Properties) -> EmbedJob:
     created_at = node.get("created_at", 0)
     return EmbedJob(
         id=node["id"],
-        entity_uid=node["entity_uid"],
-        model=node["model"],
-        version=node["version"],
+        # A job without one of these ends as one whose entity is gone, or has another text by now.
+        entity_uid=node.get("entity_uid", ""),
+        model=node.get("model", ""),
+        version=node.get("version", ""),
         status=STATUSES[node["status"]],
         priority=node.get("priority", DEFAULT_PRIORITY),
         created_at=from_ms(created_at),

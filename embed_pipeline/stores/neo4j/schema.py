@@ -1,6 +1,7 @@
 """Set-up of the two databases: idempotent, versioned, and nothing but ours.
 
-`prepare_*` is `embed-pipeline init`; `check_*` is asked at start. Data is never changed, but for
+`prepare_*` is `embed-pipeline init`; `check_*` looks at everything, `confirm_*` is asked at start.
+Data is never changed, but for
 jobs that another program wrote: they get what our indexes need.
 """
 
@@ -47,6 +48,27 @@ class Found:
         return (rule.label, rule.properties) in self.ordered
 
 
+def refuse_shared(queue: Neo4jDatabase, graph: Neo4jDatabase, mapping: EntityMapping) -> None:
+    """Look at both before anything is written to either: two addresses may be one database, or
+    the one may have been given for the other."""
+    check_mapping(mapping)
+    found = _usable(queue, "queue")
+    _usable(graph, "graph")
+    if _id(queue) == _id(graph):
+        raise ConfigurationError(
+            [f"Queue and graph need a database each: {_place(queue)} and {_place(graph)} are one."]
+        )
+    # Once it is the queue's, a label of the graph may well be the name of one of its own.
+    has_entities = cypher.HAS_NODES.format(label=quoted(mapping.label))
+    if found.versions["queue"] is None and queue.read(lambda tx: tx.one(has_entities))["found"]:
+        raise ConfigurationError(
+            [
+                f"The queue needs a database of its own: {_place(queue)} holds nodes labelled"
+                f" {mapping.label}. EMBED_QUEUE_URI and EMBED_GRAPH_URI may be exchanged."
+            ]
+        )
+
+
 def prepare_queue(database: Neo4jDatabase, *, max_attempts: int = 3) -> int:
     """Make what is missing; return how many jobs of another program were adopted."""
     before = _prepare(database, "queue", QUEUE_RULES)
@@ -82,6 +104,29 @@ def prepare_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
 
 def check_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
     _check(database, "graph", graph_rules(mapping))
+
+
+def confirm_queue(database: Neo4jDatabase) -> None:
+    _confirm(database, "queue", QUEUE_RULES)
+
+
+def confirm_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
+    _confirm(database, "graph", graph_rules(mapping))
+
+
+def _confirm(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
+    """A whole check once per process: a sensor opens its stores every five seconds.
+
+    After it, one small read: a database that was rebuilt meanwhile has no version.
+    """
+    known = (database.uri, database.database, tuple(rules))
+    if known in _PASSED and database.read(_versions)[role] == VERSIONS[role]:
+        return
+    _check(database, role, rules)
+    _PASSED.add(known)
+
+
+_PASSED: set[tuple[str, str, tuple[Rule, ...]]] = set()
 
 
 def _prepare(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> int | None:
@@ -147,12 +192,20 @@ def _look(database: Neo4jDatabase) -> Found:
     def look(tx: Tx) -> Found:
         constraints, indexes = tx.all(cypher.FIND_CONSTRAINTS), tx.all(cypher.FIND_INDEXES)
         return Found(
-            versions=tx.one(cypher.READ_VERSIONS),
+            versions=_versions(tx),
             unique=frozenset((row["label"], frozenset(row["properties"])) for row in constraints),
             ordered=frozenset((row["label"], tuple(row["properties"])) for row in indexes),
         )
 
     return database.read(look)
+
+
+def _versions(tx: Tx) -> Row:
+    return tx.one(cypher.READ_VERSIONS)
+
+
+def _id(database: Neo4jDatabase) -> str:
+    return str(database.read(lambda tx: tx.one(cypher.DATABASE_ID))["id"])
 
 
 def _make(rule: Rule, tx: Tx) -> None:

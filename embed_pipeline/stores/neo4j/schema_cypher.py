@@ -97,6 +97,11 @@ RETURN labelsOrTypes[0] AS label, properties
 
 AWAIT_INDEXES = "CALL db.awaitIndexes($seconds)"
 
+# Of the database itself, however it is reached.
+DATABASE_ID = "CALL db.info() YIELD id RETURN id"
+
+HAS_NODES = "RETURN EXISTS {{ MATCH (:{label}) }} AS found"
+
 # -- versions: each database knows what it is -------------------------------------------------
 
 READ_VERSIONS = """
@@ -118,31 +123,35 @@ MERGE (graph:EmbeddingGraph {name: 'graph'}) SET graph.schema_version = $version
 MAKE_LOCKS = "UNWIND $names AS name MERGE (:QueueLock {name: name})"
 
 # Jobs that another program wrote lack what our indexes are made of, and would never be found. One
-# without an end of lease is stale.
+# without an end of lease is stale; one that ended nobody knows when ended just now, so that it is
+# seen for a whole retention. One that cannot be named is left alone, `adoption` tells of it.
 ADOPT_JOBS = """
 MATCH (job:EmbedJob)
-WHERE job.tier IS NULL OR job.available_at IS NULL OR job.attempts IS NULL
-   OR job.priority IS NULL OR job.max_attempts IS NULL OR job.created_at IS NULL
-   OR job.status = 'pending' AND job.rank IS NULL
-   OR job.status = 'processing' AND job.lock_until IS NULL
-   OR job.status IN ['completed', 'failed'] AND job.processed_at IS NULL
+WHERE job.id IS NOT NULL AND job.entity_uid IS NOT NULL AND job.version IS NOT NULL
+  AND (job.tier IS NULL OR job.available_at IS NULL OR job.attempts IS NULL
+    OR job.priority IS NULL OR job.max_attempts IS NULL OR job.created_at IS NULL
+    OR job.priority < $lowest OR job.priority > $highest
+    OR job.status = 'pending' AND job.rank IS NULL
+    OR job.status = 'processing' AND job.lock_until IS NULL
+    OR job.status IN ['completed', 'failed'] AND job.processed_at IS NULL)
 CALL (job) {
     SET job._lock = true REMOVE job._lock
-    WITH job, coalesce(toInteger(job.priority), $priority) AS priority
-    WITH job, priority,
-         CASE WHEN priority < $lowest THEN $lowest
-              WHEN priority > $highest THEN $highest ELSE priority END AS within
+    WITH job, coalesce(toInteger(job.priority), $priority) AS asked,
+         coalesce($now, timestamp()) AS now
+    WITH job, now,
+         CASE WHEN asked < $lowest THEN $lowest
+              WHEN asked > $highest THEN $highest ELSE asked END AS priority
     SET job.priority = priority,
-        job.rank = CASE job.status WHEN 'pending' THEN coalesce(job.rank, -within) END,
+        job.rank = CASE job.status WHEN 'pending' THEN -priority END,
         job.tier = coalesce(job.tier, 0),
-        job.created_at = coalesce(job.created_at, $now, timestamp()),
+        job.created_at = coalesce(job.created_at, now),
         job.attempts = coalesce(job.attempts, 0),
         job.max_attempts = coalesce(job.max_attempts, $max_attempts)
     SET job.available_at = coalesce(job.available_at, job.created_at),
         job.lock_until = CASE job.status
             WHEN 'processing' THEN coalesce(job.lock_until, job.created_at) END,
         job.processed_at = CASE WHEN job.status IN ['completed', 'failed']
-            THEN coalesce(job.processed_at, job.created_at) END
+            THEN coalesce(job.processed_at, now) END
     RETURN job.id AS id
 } IN TRANSACTIONS OF 1000 ROWS
 RETURN count(id) AS adopted

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Literal, TypeVar
-from urllib.parse import urlsplit
 
 import neo4j
 from neo4j.exceptions import (
@@ -17,10 +17,10 @@ from neo4j.exceptions import (
     SessionExpired,
 )
 
-from embed_pipeline.errors import StoreBusy, StoreUnavailable
+from embed_pipeline.errors import SchemaMissing, StoreBusy, StoreUnavailable
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.stores.neo4j.codes import fault_of
-from embed_pipeline.stores.neo4j.drivers import Drivers
+from embed_pipeline.stores.neo4j.drivers import Access, Hold
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -29,6 +29,9 @@ CONNECT_TIMEOUT = timedelta(seconds=5)
 RETRY_TIME = timedelta(seconds=5)
 """How long a transaction is tried again after a deadlock or a lost connection; an outage that
 lasts longer is the breaker's."""
+
+HURRY = timedelta(seconds=1)
+"""Both of them, for who looks again in seconds: rather no answer than a late one."""
 
 TRANSACTION_TIMEOUT = timedelta(seconds=30)
 """The server looks every two seconds, so the end may come that much later."""
@@ -59,10 +62,12 @@ class Tx:
         *,
         now: int | None,
         name: Callable[[Exception], Exception],
+        place: str,
     ) -> None:
         self._transaction = transaction
         self._now = now
         self._name = name
+        self._place = place
 
     def all(self, statement: str, /, **parameters: object) -> list[Row]:
         try:
@@ -73,8 +78,13 @@ class Tx:
             raise self._name(error) from error
 
     def one(self, statement: str, /, **parameters: object) -> Row:
-        """The only row; a statement that returns another number of them is a bug."""
+        """The only row. Where there is none, a node that set-up made is gone: somebody rebuilt the
+        database under us. Several are a bug."""
         rows = self.all(statement, **parameters)
+        if not rows:
+            raise SchemaMissing(
+                f"{self._place} has lost a node that its set-up made: run `embed-pipeline init`."
+            )
         assert len(rows) == 1, f"one row was expected, there are {len(rows)}"
         return rows[0]
 
@@ -104,17 +114,20 @@ class Neo4jDatabase:
         transaction_timeout: timedelta = TRANSACTION_TIMEOUT,
         check: Callable[[Neo4jDatabase], None] | None = None,
     ) -> None:
-        self.uri = without_credentials(uri)
-        self.database = database
-        self._drivers = Drivers(
-            uri,
+        access = Access(
+            uri=uri,
             user=user,
             password=password,
             connect_timeout=connect_timeout,
             retry_time=retry_time,
         )
+        self.uri = access.shown_uri
+        self.database = database
+        self._server = Hold(access)
         self._clock = clock
         self._check = check
+        self._checking = threading.RLock()
+        self._passed = check is None
         self._timeout = transaction_timeout
         self._bolt: tuple[int, int] | None = None
         self._apoc: bool | None = None
@@ -157,15 +170,15 @@ class Neo4jDatabase:
         return self._apoc
 
     def close(self) -> None:
-        """Give the connections back; the next use opens new ones."""
-        self._drivers.close()
+        """Let go of the connections, which may be others' too; the next use takes hold again."""
+        self._server.release()
 
     def _managed(
         self, mode: Literal["READ", "WRITE"], work: Callable[[Tx], T], timeout: timedelta | None
     ) -> T:
         @neo4j.unit_of_work(timeout=(timeout or self._timeout).total_seconds())
         def run(transaction: neo4j.ManagedTransaction) -> T:
-            return work(Tx(transaction, now=self._now_ms(), name=self._named))
+            return work(Tx(transaction, now=self._now_ms(), name=self._named, place=self._place))
 
         with self._named_errors(), self._session(mode) as session:
             if mode == "READ":
@@ -174,14 +187,19 @@ class Neo4jDatabase:
 
     def _session(self, mode: Literal["READ", "WRITE"]) -> neo4j.Session:
         self._check_once()
-        return self._drivers.own().session(database=self.database, default_access_mode=mode)
+        return self._server.driver().session(database=self.database, default_access_mode=mode)
 
     def _check_once(self) -> None:
-        """Before the first use; a check that fails is made again at the next."""
-        check, self._check = self._check, None
-        if check is not None:
+        """Before the first use, others waiting; a check that fails is made again at the next."""
+        if self._passed:
+            return
+        with self._checking:
+            check, self._check = self._check, None
+            if check is None:  # another thread was quicker, or these are the check's own looks
+                return
             try:
                 check(self)
+                self._passed = True
             except BaseException:
                 self._check = check
                 raise
@@ -218,10 +236,8 @@ class Neo4jDatabase:
         kind, what = fault
         if kind is StoreUnavailable:
             self._bolt = self._apoc = None  # another server may come back
-        return kind(f"The Neo4j database {self.database} at {self.uri} {what}.")
+        return kind(f"{self._place} {what}.")
 
-
-def without_credentials(uri: str) -> str:
-    """The URI without user, password and query, as it may be shown."""
-    parts = urlsplit(uri)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    @property
+    def _place(self) -> str:
+        return f"The Neo4j database {self.database} at {self.uri}"

@@ -22,6 +22,7 @@ from embed_pipeline.model.embedding import (
     vector_problem,
 )
 from embed_pipeline.model.job import EntityUid
+from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.stores.neo4j import entity_records
 from embed_pipeline.stores.neo4j import vector_cypher as cypher
 from embed_pipeline.stores.neo4j.entity_graph import Graph, GraphSession
@@ -34,6 +35,10 @@ COMPARE_ALL = 1_000
 OVERFETCH, GROWTH, MOST_FETCHED = 4, 4, 16_000
 """How much more is asked of the index than wanted, and how far that grows when filters eat it."""
 
+COUNTS_KEPT_FROM, COUNTS_KEPT_FOR = 10_000, 30.0
+"""Entities, seconds: to count a large graph takes longer than to search it, so a search tells
+numbers that are a little old."""
+
 ONLINE_WITHIN = 30
 """Seconds that a search waits for an index that is still being filled."""
 
@@ -44,17 +49,41 @@ Scored = tuple[float, EntityUid]
 """The distance first, so that the smallest is the best and equal ones go by key."""
 
 
+class Counts:
+    """How many entities and vectors there are, by model and type; kept where they are many."""
+
+    def __init__(self) -> None:
+        self._clock = SystemClock()
+        self._kept: dict[tuple[str, str | None], tuple[float, Row]] = {}
+
+    def of(
+        self, session: GraphSession, record: ModelRecord | None, *, model: str, kind: str | None
+    ) -> Row:
+        now = self._clock.monotonic()
+        kept_at, counts = self._kept.get((model, kind), (0.0, None))
+        if counts is None or now - kept_at > COUNTS_KEPT_FOR:
+            (counts,) = session.all(
+                cypher.COUNT_SEARCHABLE, of=property_of(record), model=model, entity_type=kind
+            )
+            if counts["entities"] >= COUNTS_KEPT_FROM:
+                self._kept[model, kind] = now, counts
+        return counts
+
+
 def search(
-    graph: Graph, vector: Vector, *, model: str, limit: int, entity_type: str | None
+    graph: Graph,
+    vector: Vector,
+    *,
+    model: str,
+    limit: int,
+    entity_type: str | None,
+    counts: Counts,
 ) -> SearchResult:
     check_limit(limit, most=MOST_HITS)
 
     def look(session: GraphSession) -> tuple[ModelRecord | None, Row]:
         record = find_model(session, model)
-        counted = session.all(
-            cypher.COUNT_SEARCHABLE, of=property_of(record), model=model, entity_type=entity_type
-        )
-        return record, counted[0]
+        return record, counts.of(session, record, model=model, kind=entity_type)
 
     record, counted = graph.read(look)
     problem = vector_problem(vector, dimensions=record.dimensions if record else vector.size)
