@@ -21,7 +21,7 @@ def resources_for(settings: Settings) -> dict[str, Any]:
     """Lazy: nothing is connected or loaded before an op uses it."""
     store, provider = settings.stores.backend, settings.provider
     return {
-        "job_store": _resource(
+        "job_store": _looked_at(
             wiring.open_job_store, settings, f"The queue of embedding jobs, on {store}."
         ),
         "entity_store": _resource(
@@ -30,7 +30,7 @@ def resources_for(settings: Settings) -> dict[str, Any]:
         "embedding_provider": _resource(
             wiring.open_embedding_provider, settings, f"{provider.name}: {provider.model}."
         ),
-        "rate_limiter": _resource(
+        "rate_limiter": _looked_at(
             wiring.open_rate_limiter, settings, "The budget that all runs share."
         ),
         "plan": _plan(settings),
@@ -49,6 +49,18 @@ def _resource(
 ) -> dg.ResourceDefinition:
     def opened(_context: dg.InitResourceContext) -> Iterator[Closeable]:
         with closing(opener(settings)) as thing:
+            yield thing
+
+    return dg.ResourceDefinition(resource_fn=opened, description=description)
+
+
+def _looked_at(
+    opener: Callable[..., Closeable], settings: Settings, description: str
+) -> dg.ResourceDefinition:
+    """Sensors use it too: they look again in seconds, so they wait shortly for a server."""
+
+    def opened(context: dg.InitResourceContext) -> Iterator[Closeable]:
+        with closing(opener(settings, hurried=context.run is None)) as thing:
             yield thing
 
     return dg.ResourceDefinition(resource_fn=opened, description=description)

@@ -39,6 +39,10 @@ class Pipeline:
         self.definitions = build_definitions(settings)
         self.tools: Tools = wiring.open_tools(settings)
 
+    def rebuild(self) -> None:
+        """The definitions anew, after a test has put something else in their way."""
+        self.definitions = build_definitions(self.settings)
+
     @property
     def pending(self) -> int:
         return self.tools.jobs.get_queue_status().pending
