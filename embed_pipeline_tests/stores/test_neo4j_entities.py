@@ -7,16 +7,19 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier
+from typing import Any
 
 import pytest
 
-from embed_pipeline.errors import ConfigurationError, SchemaMissing
+from embed_pipeline.errors import ConfigurationError, SchemaMissing, StoreOverloaded
 from embed_pipeline.model.embedding import Flaw
 from embed_pipeline.model.entity import EntityMapping, NewEntity, TextValue
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.neo4j import entity_walk, vector_search
+from embed_pipeline.stores.neo4j.entity_graph import GraphSession
 from embed_pipeline.stores.neo4j.entity_store import Neo4jEntityStore
 from embed_pipeline.stores.neo4j.mapping import check_mapping, filled
+from embed_pipeline.stores.neo4j.session import Row
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.entity_store.coverage import CoverageContract
 from embed_pipeline_tests.contracts.entity_store.create import CreateContract, ReadContract
@@ -473,3 +476,37 @@ def test_mapping_in_our_own_way_is_refused(mapping: EntityMapping) -> None:
 def test_only_plain_identifiers_reach_a_query(name: str) -> None:
     with pytest.raises(ValueError, match="no name"):
         filled("MATCH (e:{entity})", EntityMapping(label=name))
+
+
+@pytest.mark.parametrize("bearable", [1, 2, 4])
+def test_page_too_large_for_the_servers_memory_lands_in_parts(
+    store: EntityStore, monkeypatch: pytest.MonkeyPatch, bearable: int
+) -> None:
+    entities = add(store, *range(7))
+    run = GraphSession.all
+
+    def run_what_fits(self: GraphSession, statement: str, **parameters: Any) -> list[Row]:
+        if len(parameters.get("rows", ())) > bearable:
+            raise StoreOverloaded("The database has no memory left for this transaction.")
+        return run(self, statement, **parameters)
+
+    monkeypatch.setattr(GraphSession, "all", run_what_fits)
+    report = embed(store, *entities)
+
+    assert report.written == tuple(entity.uid for entity in entities)
+    assert store.coverage(model=MODEL).embedded == len(entities)
+
+
+def test_single_vector_that_the_server_has_no_memory_for_is_told(
+    store: EntityStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entities = add(store, 1, 2)
+    register(store)
+
+    def refuse(self: GraphSession, statement: str, **parameters: Any) -> list[Row]:
+        raise StoreOverloaded("The database has no memory left for this transaction.")
+
+    monkeypatch.setattr(GraphSession, "all", refuse)
+
+    with pytest.raises(StoreOverloaded):
+        store.write_vectors([write(entity) for entity in entities], model=MODEL)

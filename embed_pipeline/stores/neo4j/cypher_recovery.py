@@ -31,6 +31,7 @@ CALL () {{
     UNWIND $unended AS id MATCH (job:EmbedJob {{id: id}}) RETURN job
   UNION ALL
     MATCH (job:EmbedJob) WHERE job.status = 'processing' AND job.lock_until < {NOW}
+    WITH job WHERE job.id IS NOT NULL
     RETURN job LIMIT $limit
 }}
 WITH job LIMIT $limit

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
+from embed_pipeline.errors import StoreOverloaded
 from embed_pipeline.model.embedding import (
     Vector,
     VectorFacts,
@@ -54,14 +55,28 @@ def write(graph: Graph, writes: Sequence[VectorWrite], *, model: str) -> WriteRe
     current: dict[EntityUid, Entity] = {}
     # Sorted, so that two callers lock what they share in the same order.
     for part in in_batches(sorted(writes, key=lambda write: write.uid), BATCH):
-        landing = partial(_land, writes=part, unchecked=unchecked, model=model, packed=packed)
-        current.update(graph.write(landing))
+        landing = partial(_land, unchecked=unchecked, model=model, packed=packed)
+        current.update(_landed(graph, landing, part))
         unchecked = ()
     return WriteReport(
         written=_uids(w for w in writes if w.uid in current and current[w.uid].texts == w.texts),
         superseded=_uids(w for w in writes if w.uid in current and current[w.uid].texts != w.texts),
         gone=_uids(w for w in writes if w.uid not in current),
     )
+
+
+def _landed(
+    graph: Graph, landing: Callable[..., dict[EntityUid, Entity]], writes: Sequence[VectorWrite]
+) -> dict[EntityUid, Entity]:
+    """What is too much for the server's memory goes in halves: texts may be megabytes long."""
+    try:
+        return graph.write(partial(landing, writes=writes))
+    except StoreOverloaded:
+        if len(writes) == 1:
+            raise
+    middle = len(writes) // 2
+    halves = (writes[:middle], writes[middle:])
+    return {uid: e for half in halves for uid, e in _landed(graph, landing, half).items()}
 
 
 def _land(
