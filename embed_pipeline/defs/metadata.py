@@ -21,6 +21,9 @@ MOST_ROWS = 50
 
 LONGEST_ERROR = 200
 
+FIRST = ("embedded", "tokens", "per_second", "seconds", "failed", "leased", "requests")
+"""What a run tells whatever it is, and first: the UI cuts a long list."""
+
 Metadata = dict[str, Any]
 
 
@@ -72,7 +75,9 @@ def _state_of(lease: Lease) -> str:
 
 
 def tally_metadata(tally: Tally, *, model: str) -> Metadata:
-    metadata: Metadata = {name: fact for name, fact in tally.facts().items() if fact is not None}
+    facts = tally.facts()
+    metadata: Metadata = {name: facts[name] for name in FIRST if facts[name] is not None}
+    metadata |= {name: fact for name, fact in facts.items() if fact}
     price = estimated_price(model, tokens=tally.tokens)
     if price is not None:
         metadata["price (USD, estimated)"] = float(price)

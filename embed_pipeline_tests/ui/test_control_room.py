@@ -52,6 +52,7 @@ def test_embed_job_is_launched_from_the_launchpad_and_succeeds(
 
     expect(page.get_by_text("Success", exact=True).first).to_be_visible()
     expect(page.get_by_text("Process for run exited")).to_be_visible()
+    page.wait_for_timeout(2_000)  # for the picture: the chart lags behind the log
     pictures.take(page, "run")
     status = control_room.tools.jobs.get_queue_status()
     assert (status.pending, status.processing, status.failed) == (0, 0, 0)
