@@ -63,7 +63,10 @@ def examine(config: StoreConfig) -> list[Check]:
 
 
 def initialise(config: StoreConfig) -> list[str]:
-    """Constraints and indexes, where they are missing; no data is touched."""
+    """Constraints and indexes, where they are missing.
+
+    The graph's data is not touched; jobs that another program wrote are made whole.
+    """
     queue, graph = _database(config.queue, config), _database(config.graph, config)
     try:
         schema.refuse_shared(queue, graph, config.mapping)
