@@ -20,6 +20,13 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        from embed_pipeline_tests.scheduling import longest_first
+
+        longest_first(items)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
     if config.getoption("dist") != "loadfile":
