@@ -82,7 +82,8 @@ def test_queue_locked_by_a_backup_for_longer_than_anybody_waits_loses_nothing(
     with closing(sqlite3.connect(queue, isolation_level=None, timeout=30)) as backup:
         backup.execute("BEGIN IMMEDIATE")
         live.slow_provider(0)
-        threading.Event().wait(BUSY_PATIENCE + 5)
+        # The run begins to wait when its answer is there, seconds from now.
+        threading.Event().wait(BUSY_PATIENCE + 15)
         backup.execute("ROLLBACK")
     back = time.monotonic()
     live.create(["after the backup"])
