@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-
 import numpy as np
+import pybase64
 from pydantic_core import from_json
 
 from embed_pipeline.errors import MalformedResponse
@@ -29,7 +28,7 @@ def decoded(body: bytes) -> tuple[Vectors, int]:
 
 def _row(embedding: str | list[float]) -> Vectors:
     if isinstance(embedding, str):
-        return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4").astype(np.float32)
+        return np.frombuffer(pybase64.b64decode(embedding, validate=True), "<f4").astype(np.float32)
     # Some compatible servers know no base64. What float32 cannot hold becomes infinite: checked.
     with np.errstate(over="ignore"):
         return np.asarray(embedding, np.float64).astype(np.float32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import cached_property
 
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.model.breaker import GRAPH
@@ -40,6 +41,10 @@ class Holding:
         return tuple(self._open)
 
     @property
+    def is_settled(self) -> bool:
+        return not self._open
+
+    @cached_property
     def travels_small(self) -> bool:
         """Whether these jobs are under suspicion, or a probe: then they travel without others."""
         jobs = self.lease.jobs

@@ -152,7 +152,7 @@ class Pipeline:
         self._sending.add(holding, intake.requests)
 
     def _close_settled(self) -> None:
-        for holding in [batch for batch in self._batches if not batch.rest]:
+        for holding in [batch for batch in self._batches if batch.is_settled]:
             self._batches.remove(holding)
             self._close(holding)
             self._is_dry = False

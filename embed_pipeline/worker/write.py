@@ -65,6 +65,8 @@ def settle_page(holding: Holding, page: Page, written: Written) -> None:
     tally.reused += sum(paid.reused for paid in landed)
     tally.embedded += sum(not paid.reused for paid in landed)
     holding.settle(written.settled)
+    if len(written.report.written) == len(page):
+        return
     tasks = {paid.task.entity.uid: paid.task for paid in page}
     missed = (*written.report.gone, *written.report.superseded)
     holding.fail([tasks[uid].job for uid in missed if uid not in written.changed], GONE)

@@ -22,13 +22,18 @@ class Writing:
         self._tools, self._crew, self._course, self._pace = tools, crew, course, pace
         self._pages: deque[tuple[Holding, Page]] = deque()
         plan = tools.plan
-        pages_of_a_request = -(-tools.provider.limits.inputs // plan.write_size)
-        self._most_pages = plan.ahead * plan.concurrency * pages_of_a_request
+        self._pages_of_a_request = -(-tools.provider.limits.inputs // plan.write_size)
+        self._most_pages = plan.ahead * plan.concurrency * self._pages_of_a_request
 
     @property
     def is_behind(self) -> bool:
-        """Whether so much waits to be written that more should not be paid for yet."""
-        return len(self._pages) + self._crew.busy(Errand.WRITE) > self._most_pages
+        """Whether so much waits to be written that more should not be paid for yet.
+
+        What is asked for already will be waiting soon: memory holds no more than so many pages.
+        """
+        waiting = len(self._pages) + self._crew.busy(Errand.WRITE)
+        coming = self._crew.busy(Errand.REQUEST) * self._pages_of_a_request
+        return waiting > 0 and waiting + coming > self._most_pages
 
     def add(self, holding: Holding, paid: Sequence[Paid]) -> None:
         size = self._tools.plan.write_size
