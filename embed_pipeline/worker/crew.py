@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from enum import Enum, auto
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -26,6 +28,8 @@ class Crew:
 
     def __init__(self) -> None:
         self._under_way: dict[Future[Any], tuple[Errand, Callable[[Future[Any]], None]]] = {}
+        self._idle: dict[Errand, deque[_Hand]] = {errand: deque() for errand in Errand}
+        self._dismissed = threading.Event()
 
     @property
     def is_idle(self) -> bool:
@@ -40,9 +44,9 @@ class Crew:
         """Known before it begins: an interrupt in here finds what it has to wait for."""
         future: Future[T] = Future()
         self._under_way[future] = (errand, then)
-        threading.Thread(
-            target=_perform, args=(future, work), name=f"embed-{errand.name.lower()}", daemon=True
-        ).start()
+        idle = self._idle[errand]
+        hand = idle.pop() if idle else _Hand(errand, idle, self._dismissed)
+        hand.take(future, work)
 
     def handle_finished(self, *, timeout: float | None = None) -> bool:
         """Wait for the first errand to end and handle all that have; False when none did in time.
@@ -56,6 +60,13 @@ class Crew:
             then(future)
         return bool(finished)
 
+    def dismiss(self) -> None:
+        """Nothing more will be started: the threads end, a busy one after its errand."""
+        self._dismissed.set()
+        for idle in self._idle.values():
+            while idle:
+                idle.pop().go()
+
     def abandon(self, errand: Errand, *, late: Callable[[Future[Any]], None]) -> None:
         """Wait no longer; what still comes of such errands is handled in their own threads."""
         for future, (kind, _) in self._under_way.items():
@@ -63,10 +74,43 @@ class Crew:
                 future.add_done_callback(late)
 
 
-def _perform(future: Future[T], work: Callable[[], T]) -> None:
+class _Hand:
+    """A thread that does one kind of errand after the other.
+
+    The same thread for the same kind: what one has allocated for a large answer is used again for
+    the next, instead of being kept by ever more threads.
+    """
+
+    def __init__(self, errand: Errand, idle: deque[_Hand], dismissed: threading.Event) -> None:
+        self._idle, self._dismissed = idle, dismissed
+        self._inbox: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        name = f"embed-{errand.name.lower()}"
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+
+    def take(self, future: Future[T], work: Callable[[], T]) -> None:
+        self._inbox.put(lambda: _perform(future, work, done=self._rest))
+
+    def go(self) -> None:
+        self._inbox.put(None)
+
+    def _work(self) -> None:
+        while (job := self._inbox.get()) is not None:
+            job()
+            del job  # with all that it holds, until the next one comes
+
+    def _rest(self) -> None:
+        self._idle.append(self)
+        if self._dismissed.is_set():  # perhaps too late to be seen among the idle ones
+            self.go()
+
+
+def _perform(future: Future[T], work: Callable[[], T], *, done: Callable[[], None]) -> None:
+    """Idle before its outcome is known, so that whoever handles that can use the hand again."""
     try:
         result = work()
     except BaseException as error:  # handed to the one who handles the outcome
+        done()
         future.set_exception(error)
     else:
+        done()
         future.set_result(result)

@@ -60,6 +60,7 @@ class Pipeline:
             self._wind_down(interrupted=not isinstance(reason, Exception))
             raise
         finally:
+            self._crew.dismiss()
             self._tally.seconds = self._tools.clock.monotonic() - begun
             self._tally.ending = self._course.ending or Ending.QUEUE_EMPTY
             self._tally.back_at = self._course.back_at
@@ -91,8 +92,8 @@ class Pipeline:
             assert self._sending.back_at is not None, "a request waits for nothing but the budget"
             self._pace.wait_towards(self._sending.back_at)
         else:
-            look_again = SHORTEST_WAIT.total_seconds() if self._sending.is_held_up else None
-            self._crew.handle_finished(timeout=look_again)
+            # Never for ever: Python misses a signal that comes as a thread is about to block.
+            self._crew.handle_finished(timeout=SHORTEST_WAIT.total_seconds())
 
     def _look_at_the_time(self) -> None:
         if self._pace.stopped:
