@@ -1,4 +1,4 @@
-"""The crew's threads: one for each errand at a time, used again, and gone when they are dismissed."""
+"""The crew's threads: used again for errands of their kind, and gone when they are dismissed."""
 
 from __future__ import annotations
 
