@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import dagster as dg
 
 from embed_pipeline.errors import EmbedPipelineError
+from embed_pipeline.telemetry import emit
 
 EVERY_FIVE_SECONDS = 4
 """The daemon looks every 5 s; asking for 5 would often miss a round and get 8."""
@@ -23,4 +24,5 @@ def one_sentence() -> Iterator[None]:
     try:
         yield
     except EmbedPipelineError as error:
+        emit("look.failed", error=error)
         raise LookFailed(str(error)) from error

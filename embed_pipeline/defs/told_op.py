@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 
 from embed_pipeline.errors import EmbedPipelineError, ErrorCategory
+from embed_pipeline.telemetry import emit
 
 IN_MEMORY = dg.Out(io_manager_key="mem_io_manager")
 
@@ -40,7 +41,7 @@ def told_op(
 def _returning(compute: Compute) -> Compute:
     @wraps(compute)
     def told(*args: Any, **kwargs: Any) -> Any:
-        with _sentence_told():
+        with _sentence_told(compute.__name__):
             return compute(*args, **kwargs)
 
     return told
@@ -49,17 +50,18 @@ def _returning(compute: Compute) -> Compute:
 def _yielding(compute: Compute) -> Compute:
     @wraps(compute)
     def told(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        with _sentence_told():
+        with _sentence_told(compute.__name__):
             yield from compute(*args, **kwargs)
 
     return told
 
 
 @contextmanager
-def _sentence_told() -> Iterator[None]:
+def _sentence_told(operation: str) -> Iterator[None]:
     """A stack tells nobody what to do; only what may pass by itself is worth another try."""
     try:
         yield
     except EmbedPipelineError as error:
+        emit("op.failed", operation=operation, error=error)
         may_pass = error.category is ErrorCategory.TRANSIENT
         raise dg.Failure(str(error), allow_retries=may_pass) from error

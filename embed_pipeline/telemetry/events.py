@@ -23,7 +23,7 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         "jobs.leased": EventKind(INFO, "Leased {count} jobs."),
         "jobs.released": EventKind(INFO, "Gave {count} unstarted jobs back."),
         "jobs.completed": EventKind(INFO, "Completed {count} jobs."),
-        "jobs.deferred": EventKind(INFO, "Gave {count} started jobs back without an attempt."),
+        "jobs.deferred": EventKind(WARNING, "Gave {count} started jobs back without an attempt."),
         "jobs.recovered": EventKind(INFO, "Recovered {count} jobs of vanished workers."),
         "jobs.retried": EventKind(INFO, "Gave {count} failed jobs a fresh start."),
         "jobs.cancelled": EventKind(INFO, "Cancelled {count} pending jobs."),
@@ -79,6 +79,8 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         "reaper.stopped": EventKind(INFO, "Stopped after {count} sweeps."),
         # runs
         "batch.measured": EventKind(INFO, "One batch is done."),
+        "op.failed": EventKind(ERROR, "The op {operation} failed."),
+        "look.failed": EventKind(WARNING, "A sensor could not look; its next tick tries again."),
         "run.interrupted": EventKind(WARNING, "The run was interrupted and finishes what it has."),
         "tool.failed": EventKind(ERROR, "A tool for agents broke: a bug."),
         "store.apoc_missing": EventKind(WARNING, "No APOC: cleanup uses Cypher's own batches."),

@@ -97,10 +97,11 @@ class Holding:
         self.settle(settled)
         emit(
             "jobs.deferred",
-            worker_id=self.lease.owner,
             count=len(settled.done),
-            error_type=failure.category,
-            message=failure.message,
+            job_ids=_ids(jobs),
+            entity_names=[self._name_of(job) for job in jobs],
+            attempts=[job.attempts for job in jobs],
+            **self._circumstances(failure, limiter=self.tools.limiter.allowance()),
         )
 
     def fail(self, jobs: Sequence[EmbedJob], failure: FailureRecord) -> None:
@@ -141,8 +142,7 @@ class Holding:
     def _tell_failure(
         self, job: EmbedJob, failure: FailureRecord, *, final: bool, limiter: object
     ) -> None:
-        entity = self.entities.get(job.entity_uid)
-        name = entity.name if entity else job.entity_uid
+        entity, name = self.entities.get(job.entity_uid), self._name_of(job)
         self.tally.failures.append(
             FailedJob(job_id=job.id, entity_name=name, failure=failure, final=final)
         )
@@ -150,19 +150,29 @@ class Holding:
             "job.failed" if final else "job.retry_planned",
             job_id=job.id,
             entity_name=name,
-            operation="embed",
-            error_type=failure.category,
-            error_class=failure.error_type,
             attempt=job.attempts + 1,
             max_attempts=job.max_attempts,
-            message=failure.message,
-            stack=failure.stack,
-            worker_id=self.lease.owner,
-            model=job.model,
-            rate_limiter=limiter,
             cache="miss",
             observations=entity.texts if entity else None,
+            **self._circumstances(failure, limiter=limiter),
         )
+
+    def _circumstances(self, failure: FailureRecord, *, limiter: object) -> dict[str, object]:
+        """What every line about an error tells."""
+        return {
+            "operation": "embed",
+            "error_type": failure.category,
+            "error_class": failure.error_type,
+            "message": failure.message,
+            "stack": failure.stack,
+            "worker_id": self.lease.owner,
+            "model": self.tools.model,
+            "rate_limiter": limiter,
+        }
+
+    def _name_of(self, job: EmbedJob) -> str:
+        entity = self.entities.get(job.entity_uid)
+        return entity.name if entity else job.entity_uid
 
     def _forget(self, job_ids: Iterable[JobId]) -> None:
         for job_id in job_ids:

@@ -194,9 +194,12 @@ def test_run_on_a_queue_that_cannot_be_used_fails_with_one_sentence(
     pipeline.create_outside("a")
     (tmp_path / "home" / "queue.sqlite").write_bytes(b"no database at all" * 500)
 
-    result = pipeline.run(job, raise_on_error=False)
+    with recording() as logs:
+        result = pipeline.run(job, raise_on_error=False)
 
     sentence = sentence_of(result, op)
+    told = logs.of("op.failed")[-1]
+    assert (told["level"], told["operation"], told["message"]) == ("error", op, sentence)
     assert sentence.endswith("queue.sqlite is not a SQLite database.")
     assert "\n" not in sentence
 

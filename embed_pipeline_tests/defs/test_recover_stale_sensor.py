@@ -15,6 +15,7 @@ from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline_tests.clocks import DAY, FakeClock
 from embed_pipeline_tests.defs.conftest import Build
 from embed_pipeline_tests.defs.scene import Pipeline, add_run
+from embed_pipeline_tests.worker.logbook import recording
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
@@ -155,10 +156,12 @@ def test_unusable_queue_fails_the_tick_with_one_sentence_and_the_next_tick_looks
     queue = tmp_path / "home" / "queue.sqlite"
     queue.write_bytes(b"no database at all" * 500)
 
-    with pytest.raises(LookFailed) as caught:
+    with recording() as logs, pytest.raises(LookFailed) as caught:
         ticks.next()
     queue.unlink()
 
+    (line,) = logs.of("look.failed")
+    assert (line["level"], line["message"]) == ("warning", str(caught.value))
     assert str(caught.value).endswith("queue.sqlite is not a SQLite database.")
     assert "\n" not in str(caught.value)
     assert str(ticks.next()).startswith("0 jobs recovered")

@@ -10,7 +10,12 @@ from datetime import datetime
 import pytest
 
 from embed_pipeline import telemetry
-from embed_pipeline.errors import InputRefused, ProviderUnavailable
+from embed_pipeline.errors import (
+    CredentialsRefused,
+    EmbedPipelineError,
+    InputRefused,
+    ProviderUnavailable,
+)
 from embed_pipeline.model.entity import NewEntity
 from embed_pipeline.model.health import HealthStatus
 from embed_pipeline_tests.worker.conftest import Build
@@ -71,6 +76,32 @@ def test_planned_retry_is_logged_as_a_warning_with_its_attempt(world: World, log
     (entry,) = logs.of("job.retry_planned")
     assert (entry["level"], entry["errorType"]) == ("warning", "TRANSIENT")
     assert (entry["attempt"], entry["maxAttempts"]) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("error", "category"),
+    [
+        (ProviderUnavailable("connection reset"), "TRANSIENT"),
+        (CredentialsRefused("the key was revoked"), "CRITICAL"),
+    ],
+)
+def test_error_of_a_whole_request_is_a_warning_that_names_jobs_and_circumstances(
+    world: World, logs: Logbook, error: EmbedPipelineError, category: str
+) -> None:
+    world.fill(3)
+    world.provider.script.append(error)
+
+    world.run(owner="run-1")
+
+    (entry,) = logs.of("jobs.deferred")
+    assert (entry["level"], entry["errorType"], entry["count"]) == ("warning", category, 3)
+    assert entry["jobIds"] == [job.id for job in world.all_jobs]
+    assert entry["entityNames"] == [f"entity {number}" for number in range(3)]
+    assert entry["attempts"] == [0, 0, 0]
+    assert (entry["message"], entry["workerId"]) == (str(error), "run-1")
+    assert type(error).__name__ in entry["stack"]
+    assert (entry["operation"], entry["model"]) == ("embed", "mock/mock@8")
+    assert "rateLimiter" in entry
 
 
 def test_failure_of_a_vanished_entity_is_logged_by_its_key(world: World, logs: Logbook) -> None:
