@@ -167,8 +167,9 @@ def prepared(folder: Path) -> Path:
     home = folder / "dagster"
     home.mkdir()
     settings = yaml.safe_load((ROOT / "dagster.yaml").read_text())
-    for ours in ("run_queue", "concurrency", "run_monitoring", "python_logs"):
+    for ours in ("run_queue", "concurrency", "run_monitoring"):
         settings.pop(ours, None)
+    settings["python_logs"] = {"python_log_level": "ERROR"}
     here = "dagster._core.launcher.sync_in_memory_run_launcher"
     settings["run_launcher"] = {"module": here, "class": "SyncInMemoryRunLauncher"}
     core = "dagster._core.run_coordinator"
