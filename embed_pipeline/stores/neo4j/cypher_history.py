@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embed_pipeline.stores.neo4j.cypher_parts import BY_END, LOCK
+from embed_pipeline.stores.neo4j.cypher_parts import BY_END, BY_TURN, LOCK
 
 # Four seeks that each stop at the limit: an index gives one status in order, and jobs that ended
 # in the very millisecond where the page before stopped go by their id.
@@ -44,20 +44,20 @@ RETURN properties(job) AS job
 """
 
 # A seek per rank and tier, as a lease does it.
-COUNT_AHEAD = """
-CALL () {
+COUNT_AHEAD = f"""
+CALL () {{
     UNWIND range(-9, $rank) AS rank
     UNWIND range(0, 2) AS tier
     WITH rank, tier, CASE rank WHEN $rank THEN $available_at ELSE 9223372036854775807 END AS end
-    CALL (rank, tier, end) {
-        MATCH (job:EmbedJob)
+    CALL (rank, tier, end) {{
+        MATCH (job:EmbedJob) {BY_TURN}
         WHERE job.status = 'pending' AND job.model = $model AND job.rank = rank AND job.tier = tier
           AND job.available_at <= end
           AND job.id <> $id
         RETURN job LIMIT $limit
-    }
+    }}
     RETURN job LIMIT $limit
-}
+}}
 RETURN count(job) AS ahead
 """
 
@@ -89,7 +89,7 @@ CANCEL_JOBS = f"""
 {_ALONE}
 WITH lock
 CALL () {{
-    MATCH (job:EmbedJob)
+    MATCH (job:EmbedJob) {BY_TURN}
     WHERE job.status = 'pending' AND job.model IS NOT NULL AND job.rank IS NOT NULL
       AND job.tier IS NOT NULL AND job.available_at IS NOT NULL
     RETURN job LIMIT $limit

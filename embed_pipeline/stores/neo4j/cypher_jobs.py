@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from embed_pipeline.stores.neo4j.cypher_parts import (
     BY_END,
+    BY_END_OF_LEASE,
     BY_HOLDER,
+    BY_TURN,
     FRESH_START,
     LOCK,
     NOW,
@@ -57,8 +59,8 @@ SET job.again = CASE WHEN row.force OR job.again = 2 THEN 2 ELSE 1 END
 # The lock node lets one lease choose at a time. Below it a seek per rank and tier: with one
 # ordered scan over all ranks, a higher priority full of deferred jobs would be walked from end to
 # end. In subqueries, because an inline MATCH behind the lock loses the order of the index.
-_DUE = """
-    MATCH (job:EmbedJob)
+_DUE = f"""
+    MATCH (job:EmbedJob) {BY_TURN}
     WHERE job.status = 'pending' AND job.model = $model AND job.rank = rank AND job.tier = tier
       AND job.available_at <= now
 """
@@ -109,7 +111,7 @@ NEXT_DUE = f"""
 UNWIND range(-9, 0) AS rank
 UNWIND range(0, 2) AS tier
 CALL (rank, tier) {{
-    MATCH (job:EmbedJob)
+    MATCH (job:EmbedJob) {BY_TURN}
     WHERE job.status = 'pending' AND job.model = $model AND job.rank = rank AND job.tier = tier
       AND job.available_at IS NOT NULL
     RETURN job.available_at AS due {_IN_ORDER} LIMIT 1
@@ -130,12 +132,13 @@ RETURN properties(job) AS job
 # Each status has an index that holds no other.
 COUNT_BY_STATUS = f"""
 CALL () {{
-    MATCH (job:EmbedJob)
+    MATCH (job:EmbedJob) {BY_TURN}
     WHERE job.status = 'pending' AND job.model IS NOT NULL AND job.rank IS NOT NULL
       AND job.tier IS NOT NULL AND job.available_at IS NOT NULL
     RETURN 'pending' AS status, count(job) AS jobs
   UNION ALL
-    MATCH (job:EmbedJob) WHERE job.status = 'processing' AND job.lock_until IS NOT NULL
+    MATCH (job:EmbedJob) {BY_END_OF_LEASE}
+    WHERE job.status = 'processing' AND job.lock_until IS NOT NULL
     RETURN 'processing' AS status, count(job) AS jobs
   UNION ALL
     UNWIND ['completed', 'failed'] AS status

@@ -20,7 +20,9 @@ NOW = "coalesce($now, timestamp())"
 REAL_NOW = "coalesce($now, datetime.realtime().epochMillis)"
 
 # Where two indexes would do, the planner's choice follows the numbers of the day.
+BY_TURN = "USING INDEX SEEK job:EmbedJob(status, model, rank, tier, available_at)"
 BY_HOLDER = "USING INDEX SEEK job:EmbedJob(lock_owner, lease_token)"
+BY_END_OF_LEASE = "USING INDEX SEEK job:EmbedJob(status, lock_until)"
 BY_END = "USING INDEX SEEK job:EmbedJob(status, processed_at, id)"
 
 LOCK = "SET job._lock = true REMOVE job._lock"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from embed_pipeline.stores.neo4j.cypher_parts import (
     BACK_TO_PENDING,
     BY_END,
+    BY_END_OF_LEASE,
     BY_HOLDER,
     FRESH_START,
     LOCK,
@@ -30,7 +31,8 @@ LOCK_STALE_JOBS = f"""
 CALL () {{
     UNWIND $unended AS id MATCH (job:EmbedJob {{id: id}}) RETURN job
   UNION ALL
-    MATCH (job:EmbedJob) WHERE job.status = 'processing' AND job.lock_until < {NOW}
+    MATCH (job:EmbedJob) {BY_END_OF_LEASE}
+    WHERE job.status = 'processing' AND job.lock_until < {NOW}
     WITH job WHERE job.id IS NOT NULL
     RETURN job LIMIT $limit
 }}
@@ -44,7 +46,8 @@ RETURN jobs, {REAL_NOW} AS now
 
 HAS_EXPIRED = f"""
 RETURN EXISTS {{
-    MATCH (job:EmbedJob) WHERE job.status = 'processing' AND job.lock_until < {NOW}
+    MATCH (job:EmbedJob) {BY_END_OF_LEASE}
+    WHERE job.status = 'processing' AND job.lock_until < {NOW}
 }} AS found
 """
 
