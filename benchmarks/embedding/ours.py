@@ -95,8 +95,7 @@ def writes_alone(tools: Tools, count: int) -> dict[str, float]:
     numbers = np.random.default_rng(3).standard_normal((count, tools.provider.dimensions))
     vectors = numbers.astype(np.float32)
     writes = [
-        VectorWrite(uid=uid, texts=found[uid].texts, version=found[uid].version, vector=vectors[n])
-        for n, uid in enumerate(uids)
+        VectorWrite(entity=found[uid], vector=vectors[number]) for number, uid in enumerate(uids)
     ]
     size = tools.plan.write_size
     pages = [writes[start : start + size] for start in range(0, count, size)]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embed_pipeline.errors import RequestError
-from embed_pipeline.model.entity import Entity, TextValue, embedding_text, version_of
+from embed_pipeline.model.entity import Entity, TextValue
 from embed_pipeline.model.job import EntityUid
 
 Vector = npt.NDArray[np.float32]
@@ -124,22 +124,29 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorWrite:
-    """A vector and the texts it was made from: it lands only on an entity that still has them."""
+    """A vector and the entity it was made from: it lands only while that still has its texts."""
 
-    uid: EntityUid
-    texts: tuple[TextValue, ...]
-    version: str
+    entity: Entity
     vector: Vector
     truncated: bool = False
+
+    @property
+    def uid(self) -> EntityUid:
+        return self.entity.uid
+
+    @property
+    def texts(self) -> tuple[TextValue, ...]:
+        return self.entity.texts
+
+    @property
+    def version(self) -> str:
+        return self.entity.version
 
 
 def check_writes(writes: Sequence[VectorWrite], record: ModelRecord) -> None:
     """Refuse what would poison search or never settle; it is a bug upstream, so nothing lands."""
     for write in writes:
-        problem = vector_problem(write.vector, dimensions=record.dimensions)
-        if problem is None and write.version != version_of(embedding_text(write.texts)):
-            problem = "is labelled with another version than its texts have"
-        if problem:
+        if problem := vector_problem(write.vector, dimensions=record.dimensions):
             raise RequestError(f"The vector of entity {write.uid} {problem}.")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from embed_pipeline.model.lease import Lease
 from embed_pipeline.worker.pace import Pace
@@ -25,4 +27,15 @@ def drain(
     `first` is a lease taken before; `limit` bounds each batch.
     """
     pace = pace or Pace(tools.clock, limit=tools.plan.drain_for)
-    return Pipeline(tools, owner=owner, limit=limit, pace=pace, on_batch=on_batch).run(first)
+    with _what_was_there_left_alone():
+        return Pipeline(tools, owner=owner, limit=limit, pace=pace, on_batch=on_batch).run(first)
+
+
+@contextmanager
+def _what_was_there_left_alone() -> Iterator[None]:
+    """The garbage collector would go through all that was imported again with every few batches."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

@@ -96,10 +96,4 @@ def _write_patiently(tools: Tools, page: Page, breaker: Breaker, pace: Pace) -> 
 
 
 def _write_of(paid: Paid) -> VectorWrite:
-    return VectorWrite(
-        uid=paid.task.entity.uid,
-        texts=paid.task.entity.texts,
-        version=paid.task.job.version,
-        vector=paid.vector,
-        truncated=paid.truncated,
-    )
+    return VectorWrite(entity=paid.task.entity, vector=paid.vector, truncated=paid.truncated)

@@ -46,7 +46,8 @@ def scanned(found: Ways, label: str) -> list[str]:
     return [
         name
         for name, operators in found.items()
-        if any("AllNodes" in kind or ("LabelScan" in kind and label in by) for kind, by in operators)
+        if any(kind == "AllNodesScan" for kind, _ in operators)
+        or any("LabelScan" in kind and label in by for kind, by in operators)
     ]
 
 

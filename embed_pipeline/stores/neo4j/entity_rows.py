@@ -69,14 +69,18 @@ def changed_properties(
 
 def written_row(write: VectorWrite, *, is_settled: bool, packed: bool) -> dict[str, object]:
     """`settled` is a list because Cypher's only condition around a write is a loop."""
-    numbers = np.ascontiguousarray(write.vector, dtype=np.float32)
     return {
         "uid": write.uid,
         "version": write.version,
-        "vector": BoltVector.from_numpy(numbers) if packed else numbers.tolist(),
+        "vector": packed_vector(write.vector) if packed else write.vector.tolist(),
         "truncated": True if write.truncated else None,
         "settled": [True] if is_settled else [],
     }
+
+
+def packed_vector(vector: Vector) -> BoltVector:
+    """From bytes in the order of the wire: from an array it would ask numpy for its type's name."""
+    return BoltVector.from_bytes(vector.astype(">f4").tobytes(), "f32")
 
 
 def vector_of(numbers: Sequence[float]) -> Vector:

@@ -96,7 +96,7 @@ def _land(
     check_writes(unchecked, record)
     others = [m for m in models if m.takes_vectors and m.model != record.model]
     locked = _lock(session, writes, sorted(m.vector_property for m in others))
-    rows = []
+    rows = _Unshown()
     for write in writes:
         if write.uid not in locked or locked[write.uid][0].texts != write.texts:
             continue
@@ -108,10 +108,13 @@ def _land(
         session.all(
             cypher.WRITE_VECTORS,
             of=record.vector_property,
-            rows=_Unshown(rows),
+            rows=rows,
             vector_property=record.vector_property,
             model=record.model,
         )
+        # A transaction of the driver's and its results hold each other and what was sent, until
+        # the garbage collector comes: many pages of vectors later.
+        rows.clear()
     return {uid: entity for uid, (entity, _) in locked.items()}
 
 

@@ -88,12 +88,7 @@ def vector(*numbers: float) -> Vector:
 
 def write(entity: Entity, numbers: Vector | None = None) -> VectorWrite:
     """The vector of the entity as the caller has read it."""
-    return VectorWrite(
-        uid=entity.uid,
-        texts=entity.texts,
-        version=entity.version,
-        vector=vector() if numbers is None else numbers,
-    )
+    return VectorWrite(entity=entity, vector=vector() if numbers is None else numbers)
 
 
 def embed(store: EntityStore, *entities: Entity, model: str = MODEL) -> WriteReport:

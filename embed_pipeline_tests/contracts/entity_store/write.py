@@ -111,13 +111,6 @@ class WriteContract:
 
         assert store.embedded_versions([uid(1), uid(2)], model=MODEL) == {}
 
-    def test_version_that_is_not_of_the_texts_is_refused(self, store: EntityStore) -> None:
-        register(store)
-        (entity,) = add(store, 1)
-
-        with pytest.raises(RequestError, match="version"):
-            store.write_vectors([replace(write(entity), version="v1")], model=MODEL)
-
     def test_model_that_takes_no_vectors_is_refused(
         self, store: EntityStore, backend: GraphBackend
     ) -> None:
