@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ def statements_sent(monkeypatch: pytest.MonkeyPatch) -> list[Statement]:
 
     def telling(run: Callable[..., list[Row]]) -> Callable[..., list[Row]]:
         def told(self: object, statement: str, /, **parameters: object) -> list[Row]:
-            sent.append((statement, parameters))
+            # Copied, because what is large is let go of once it was sent.
+            sent.append((statement, {name: copy(value) for name, value in parameters.items()}))
             return run(self, statement, **parameters)
 
         return told

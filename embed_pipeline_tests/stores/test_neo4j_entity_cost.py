@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -199,6 +200,20 @@ class TestVectors:
         )
         assert rows[0] == rows[1]
         assert np.array_equal(np.array(rows[0]["numbers"], dtype=np.float32), numbers[0])
+
+    def test_sent_vectors_are_let_go_without_the_garbage_collector(
+        self, store: EntityStore
+    ) -> None:
+        """The next collection may be a hundred megabytes later."""
+        gc.collect()
+        gc.disable()
+        try:
+            embed_with(store, {1: vector(), 2: vector()})
+            kept = [it for it in gc.get_objects() if isinstance(it, neo4j.vector.Vector)]
+        finally:
+            gc.enable()
+
+        assert kept == []
 
     def test_index_finds_what_comparing_all_finds(
         self, store: EntityStore, monkeypatch: pytest.MonkeyPatch

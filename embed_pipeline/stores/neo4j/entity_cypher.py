@@ -9,8 +9,20 @@ from __future__ import annotations
 
 # -- entities -------------------------------------------------------------------------------
 
-# Whoever comes second waits at the key's constraint, so a key is created once. `_new` tells
-# the creator; both helpers are gone again before anybody else can see the node.
+# Whoever comes second waits at the key's constraint, so a key is created once. `_new` tells the
+# creator, and like `_lock` it is gone again before anybody else can see the node. Those that are
+# there already are not locked: many callers may name them at once.
+CREATE_MISSING = """
+UNWIND $rows AS row
+MERGE (e:{entity} {{{key}: row.uid}})
+ON CREATE SET e += row.properties, e:{marker}, e._new = true
+WITH e, e._new IS NOT NULL AS is_new
+FOREACH (_ IN CASE WHEN is_new THEN [true] ELSE [] END | REMOVE e._new)
+WITH e WHERE NOT is_new
+WITH {read}, {facts}
+RETURN collect([entity, facts]) AS found
+"""
+
 LOCK_OR_CREATE = """
 UNWIND $uids AS uid
 MERGE (e:{entity} {{{key}: uid}})
@@ -18,7 +30,9 @@ ON CREATE SET e._new = true
 SET e._lock = true
 WITH e, e._new IS NOT NULL AS is_new
 REMOVE e._lock, e._new
-RETURN is_new, {read}, {all_facts}
+WITH is_new, {read}, {all_facts}
+WHERE NOT is_new
+RETURN collect([entity, facts]) AS found
 """
 
 # A property that is null in the map is removed; those that are not in it stay as they are.

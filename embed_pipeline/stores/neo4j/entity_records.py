@@ -7,17 +7,74 @@ from functools import partial
 from typing import Any
 
 from embed_pipeline.model.embedding import Created, VectorFacts, check_limit, flaw_of
-from embed_pipeline.model.entity import Entity, NewEntity, check_entities, merged
+from embed_pipeline.model.entity import Entity, EntityMapping, NewEntity, check_entities, merged
 from embed_pipeline.model.job import EntityUid
 from embed_pipeline.stores.neo4j import entity_cypher as cypher
 from embed_pipeline.stores.neo4j import entity_rows, model_registry
 from embed_pipeline.stores.neo4j.entity_graph import Graph, GraphSession, in_batches
+from embed_pipeline.stores.neo4j.session import Row
 
 BATCH = 1000
 """Entities of one transaction; a larger call is several, each of them whole."""
 
 READ_BATCH = 250
 """Entities that the server holds in memory at once to answer in one row."""
+
+
+def create(graph: Graph, entities: Sequence[NewEntity], *, model: str) -> tuple[Created, ...]:
+    return _put(graph, entities, partial(_create, model=model))
+
+
+def upsert(graph: Graph, entities: Sequence[NewEntity], *, model: str) -> tuple[Created, ...]:
+    return _put(graph, entities, partial(_upsert, model=model))
+
+
+def _put(
+    graph: Graph, entities: Sequence[NewEntity], how: Callable[..., list[Created]]
+) -> tuple[Created, ...]:
+    check_entities(entities, mapping=graph.mapping)
+    parts = in_batches(entities, BATCH)
+    return tuple(one for part in parts for one in graph.write(partial(how, part=part)))
+
+
+def _create(session: GraphSession, *, part: Sequence[NewEntity], model: str) -> list[Created]:
+    record = model_registry.find_model(session, model)
+    wanted: dict[EntityUid, Entity] = {}
+    for new in part:
+        wanted.setdefault(new.identity, merged(new, None, mapping=session.mapping))
+    found = session.collected(
+        cypher.CREATE_MISSING,
+        of=model_registry.property_of(record),
+        # Sorted, so that two callers who create the same wait for each other in the same order.
+        rows=[_row(wanted[uid], None, session.mapping) for uid in sorted(wanted)],
+    )
+    there: dict[EntityUid, Created] = {}
+    for values, facts in found:
+        entity = entity_rows.entity_of(values, session.mapping)
+        is_embedded = flaw_of(entity, entity_rows.facts_of(facts), record) is None
+        there[entity.uid] = _kept(entity, is_embedded=is_embedded)
+    made: list[Created] = []
+    for new in part:
+        entity = wanted[new.identity]
+        made.append(there.get(entity.uid) or Created(entity=entity))
+        there.setdefault(entity.uid, _kept(entity, is_embedded=False))
+    return made
+
+
+def _upsert(session: GraphSession, *, part: Sequence[NewEntity], model: str) -> list[Created]:
+    batch = _Batch(session, [new.identity for new in part], model)
+    results = [batch.upsert(new) for new in part]
+    batch.save()
+    return results
+
+
+def _row(entity: Entity, existing: Entity | None, mapping: EntityMapping) -> Row:
+    properties = entity_rows.changed_properties(entity, existing, mapping)
+    return {"uid": entity.uid, "properties": properties}
+
+
+def _kept(entity: Entity, *, is_embedded: bool) -> Created:
+    return Created(entity=entity, existing=True, changed=False, embedded=is_embedded)
 
 
 class _Batch:
@@ -33,57 +90,35 @@ class _Batch:
         own = model_registry.property_of(self._record)
         properties = sorted({own, *model_registry.properties_taking(self._models)})
         # Sorted, so that two callers lock what they share in the same order.
-        rows = session.all(
+        found = session.collected(
             cypher.LOCK_OR_CREATE,
             uids=sorted(set(uids)),
             vectors=model_registry.names_of(properties),
         )
-        for row in rows:
-            if row["is_new"]:
-                continue
-            entity = entity_rows.entity_of(row["entity"], session.mapping)
-            facts = map(entity_rows.facts_of, row["facts"])
+        for values, all_facts in found:
+            entity = entity_rows.entity_of(values, session.mapping)
+            facts = map(entity_rows.facts_of, all_facts)
             self._found[entity.uid] = entity
             self._facts[entity.uid] = dict(zip(properties, facts, strict=True))
 
-    def create(self, new: NewEntity) -> Created:
-        existing = self._current(new.identity)
-        return self._kept(existing) if existing else self._changed(new, None)
-
     def upsert(self, new: NewEntity) -> Created:
-        return self._changed(new, self._current(new.identity))
+        existing = self._unsaved.get(new.identity) or self._found.get(new.identity)
+        entity = merged(new, existing, mapping=self._session.mapping)
+        is_embedded = self._is_embedded(entity)
+        if entity == existing:
+            return _kept(existing, is_embedded=is_embedded)
+        self._unsaved[entity.uid] = entity
+        return Created(entity=entity, existing=existing is not None, embedded=is_embedded)
 
     def save(self) -> None:
-        rows = [
-            {
-                "uid": entity.uid,
-                "properties": entity_rows.changed_properties(
-                    entity, self._found.get(entity.uid), self._session.mapping
-                ),
-            }
-            for entity in self._unsaved.values()
-        ]
-        if rows:
+        if self._unsaved:
+            mapping, found = self._session.mapping, self._found
+            rows = [_row(e, found.get(e.uid), mapping) for e in self._unsaved.values()]
             self._session.all(cypher.SAVE_ENTITIES, rows=rows)
         # A text may have come back to one whose vectors are still there.
         settled = [e.uid for e in self._unsaved.values() if self._is_settled(e)]
         if settled:
             self._session.all(cypher.CLEAR_MARKERS, uids=settled)
-
-    def _current(self, uid: EntityUid) -> Entity | None:
-        return self._unsaved.get(uid) or self._found.get(uid)
-
-    def _changed(self, new: NewEntity, existing: Entity | None) -> Created:
-        entity = merged(new, existing, mapping=self._session.mapping)
-        if entity == existing:
-            return self._kept(existing)
-        self._unsaved[entity.uid] = entity
-        is_embedded = self._is_embedded(entity)
-        return Created(entity=entity, existing=existing is not None, embedded=is_embedded)
-
-    def _kept(self, entity: Entity) -> Created:
-        is_embedded = self._is_embedded(entity)
-        return Created(entity=entity, existing=True, changed=False, embedded=is_embedded)
 
     def _is_embedded(self, entity: Entity) -> bool:
         facts = self._facts.get(entity.uid, {}).get(model_registry.property_of(self._record))
@@ -91,35 +126,6 @@ class _Batch:
 
     def _is_settled(self, entity: Entity) -> bool:
         return model_registry.is_settled(entity, self._facts.get(entity.uid, {}), self._models)
-
-
-def create(graph: Graph, entities: Sequence[NewEntity], *, model: str) -> tuple[Created, ...]:
-    return _put(graph, entities, model=model, how=_Batch.create)
-
-
-def upsert(graph: Graph, entities: Sequence[NewEntity], *, model: str) -> tuple[Created, ...]:
-    return _put(graph, entities, model=model, how=_Batch.upsert)
-
-
-def _put(
-    graph: Graph,
-    entities: Sequence[NewEntity],
-    *,
-    model: str,
-    how: Callable[[_Batch, NewEntity], Created],
-) -> tuple[Created, ...]:
-    check_entities(entities, mapping=graph.mapping)
-
-    def put(session: GraphSession, *, part: Sequence[NewEntity]) -> tuple[Created, ...]:
-        batch = _Batch(session, [new.identity for new in part], model)
-        results = tuple(how(batch, new) for new in part)
-        batch.save()
-        return results
-
-    results: list[Created] = []
-    for part in in_batches(entities, BATCH):
-        results.extend(graph.write(partial(put, part=part)))
-    return tuple(results)
 
 
 def soft_delete(graph: Graph, uids: Sequence[EntityUid]) -> tuple[EntityUid, ...]:

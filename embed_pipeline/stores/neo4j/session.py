@@ -75,9 +75,7 @@ class Tx:
 
     def all(self, statement: str, /, **parameters: object) -> list[Row]:
         try:
-            result = self._transaction.run(
-                KEEP_PLAN + statement, {"now": self._now, **parameters}
-            )
+            result = self._transaction.run(KEEP_PLAN + statement, {"now": self._now, **parameters})
             return [dict(record) for record in result]
         except ForbiddenOnReadOnlyDatabase as error:
             # Named here already, because the driver would try it again until its time is up.
