@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from operator import index as as_index
+from typing import Any
+
 import numpy as np
 import pybase64
 from pydantic_core import from_json
@@ -18,17 +21,32 @@ def decoded(body: bytes) -> tuple[Vectors, int]:
     try:
         # Many times faster than the standard library over the long strings that vectors are.
         answer = from_json(body, cache_strings="keys")
-        rows = {item["index"]: _row(item["embedding"]) for item in answer["data"]}
-        vectors = np.stack([rows[index] for index in range(len(rows))])
+        vectors = _rows(answer["data"])
         tokens = int((answer.get("usage") or {}).get("total_tokens") or 0)
-    except (AttributeError, KeyError, TypeError, ValueError) as exc:
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as exc:
         raise MalformedResponse("The answer holds no embeddings that can be read.") from exc
     return vectors, tokens
 
 
+def _rows(items: list[dict[str, Any]]) -> Vectors:
+    """Each is let go of as it is read: an answer is many megabytes, and several come at once."""
+    vectors: Vectors | None = None
+    for item in items:
+        row = _row(item.pop("embedding"))
+        if vectors is None:
+            # What no item fills stays without numbers, which nobody takes for a vector.
+            vectors = np.full((len(items), len(row)), np.nan, np.float32)
+        if row.shape != vectors.shape[1:]:
+            raise ValueError("their lengths differ")  # numpy would repeat a single number
+        vectors[as_index(item["index"])] = row
+    if vectors is None:
+        raise ValueError("there are none")
+    return vectors
+
+
 def _row(embedding: str | list[float]) -> Vectors:
     if isinstance(embedding, str):
-        return np.frombuffer(pybase64.b64decode(embedding, validate=True), "<f4").astype(np.float32)
+        return np.frombuffer(pybase64.b64decode(embedding, validate=True), "<f4")
     # Some compatible servers know no base64. What float32 cannot hold becomes infinite: checked.
     with np.errstate(over="ignore"):
         return np.asarray(embedding, np.float64).astype(np.float32)
