@@ -31,7 +31,7 @@ from benchmarks.servers import processor_seconds, production_server
 from embed_pipeline_tests.neo4j_bed import PAIR, SWAPPED_PAIR, Server, wiping
 from embed_pipeline_tests.neo4j_bed.probe import connect
 
-WARM_UPS, ROUNDS = 3, 3
+WARM_UPS, ROUNDS = 8, 3
 
 PROVIDER, WRITES, OURS, PEER = (
     "the provider alone",
