@@ -7,7 +7,9 @@
     ├── TransientError              may pass by itself
     │   ├── StoreBusy               the database is locked by somebody else for too long
     │   │   └── StoreOverloaded     it has no memory left for what was asked of it at once
+    │   │       └── PageTooLarge    … though it takes other writes: it is what was asked
     │   ├── StoreUnavailable        the database cannot be reached or opened
+    │   │   └── StoreFaltered       it broke while answering; the next answer may be good
     │   ├── ProviderUnavailable     connection refused or dropped, 5xx
     │   ├── ProviderTimeout         no answer in time
     │   ├── RateLimited             429 with room to come back
@@ -21,6 +23,7 @@
         ├── StoreFull
         ├── StoreReadOnly
         ├── StoreCorrupted
+        ├── StoreBroken             it has been breaking at every answer for too long
         ├── StoreAccessDenied
         ├── SchemaMissing           tables, constraints or indexes are not there
         ├── CredentialsRefused      401, 403, revoked key
@@ -88,8 +91,16 @@ class StoreOverloaded(StoreBusy):
     """The database has no memory for all that was asked of it at once; less may do."""
 
 
+class PageTooLarge(StoreOverloaded):
+    """The database has no memory for this, though it takes other writes."""
+
+
 class StoreUnavailable(TransientError):
     """The database cannot be reached or opened."""
+
+
+class StoreFaltered(StoreUnavailable):
+    """The database broke while answering, as one does that is stopped meanwhile."""
 
 
 class ProviderUnavailable(TransientError):
@@ -150,6 +161,10 @@ class StoreReadOnly(CriticalError):
 
 class StoreCorrupted(CriticalError):
     """The database is damaged, or is no database."""
+
+
+class StoreBroken(CriticalError):
+    """The database has been breaking at every answer for longer than a restart takes."""
 
 
 class StoreAccessDenied(CriticalError):

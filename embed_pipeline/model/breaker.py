@@ -17,6 +17,9 @@ GRAPH = "graph"
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=60)
 
+LASTING = timedelta(seconds=30)
+"""A server that is restarted gives no two answers that are so far apart and equally wrong."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
@@ -37,6 +40,11 @@ class Breaker:
 
 def pause_at(level: int) -> timedelta:
     return min(FIRST_PAUSE * (1 << min(level - 1, 30)), LONGEST_PAUSE)
+
+
+def is_lasting(breaker: Breaker, *, reason: str) -> bool:
+    """Whether the failure before this one was the same, and a long pause lies between them."""
+    return breaker.reason == reason and pause_at(breaker.level) >= LASTING
 
 
 def tripped(breaker: Breaker, *, seen: int, now: datetime, reason: str) -> Breaker:

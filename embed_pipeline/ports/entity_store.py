@@ -73,7 +73,8 @@ class EntityStore(Protocol):
         """Exactly `limit` valid entities without a vector, if that many exist.
 
         Marked ones first (index-backed), then a walk by key over the unmarked; `after` is the
-        bookmark of the page before. What is marked while the walk goes on waits for the next one.
+        bookmark of the page before. Keys of those that have a vector are passed by, however many,
+        and their texts are not read. What is marked while the walk goes on waits for the next one.
         """
 
     @abstractmethod

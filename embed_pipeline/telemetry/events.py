@@ -20,6 +20,7 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
     {
         # jobs and leases
         "jobs.enqueued": EventKind(INFO, "Jobs were put into the queue."),
+        "jobs.adopted": EventKind(INFO, "Took in {count} jobs that another program had written."),
         "jobs.leased": EventKind(INFO, "Leased {count} jobs."),
         "jobs.released": EventKind(INFO, "Gave {count} unstarted jobs back."),
         "jobs.completed": EventKind(INFO, "Completed {count} jobs."),

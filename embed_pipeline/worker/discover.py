@@ -37,6 +37,12 @@ class DiscoveryReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
+    """Of what is read with its text; passing by the keys of those that have a vector is cheap.
+
+    Were that bounded too, an entity that another program added to a large graph would be found
+    after hours instead of at the next turn.
+    """
+
     most_jobs: int = 5_000
     most_read: int = 50_000
 

@@ -6,9 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from embed_pipeline.errors import CriticalError, TransientError
-from embed_pipeline.model.breaker import GRAPH
 from embed_pipeline.model.lease import Lease
-from embed_pipeline.worker.failures import record_of
+from embed_pipeline.worker.graph_trouble import pause_for_graph
 from embed_pipeline.worker.holding import Holding
 from embed_pipeline.worker.lease import lease_batch
 from embed_pipeline.worker.prepare import Sorted, sort_jobs
@@ -45,15 +44,15 @@ def take_in(
 
 
 def _read_in(tools: Tools, holding: Holding) -> Intake:
-    lease = holding.lease
+    lease, seen = holding.lease, holding.graph_seen.generation
     try:
         found = sort_jobs(holding)
         if found.fresh:
             tools.provider.get_ready()
         requests = requests_for(found.fresh, provider=tools.provider, budget=tools.limiter.limit)
     except TransientError as error:
-        tools.jobs.breakers.trip(GRAPH, seen=holding.graph_seen.generation, error=record_of(error))
-        return Intake(lease=lease, holding=holding, trouble=error)
+        instead = pause_for_graph(tools, error, seen=seen, entities=len(lease.jobs))
+        return Intake(lease=lease, holding=holding, trouble=instead or error)
     except CriticalError as error:
         return Intake(lease=lease, holding=holding, trouble=error)
     return Intake(lease=lease, holding=holding, found=found, requests=requests)

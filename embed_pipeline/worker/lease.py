@@ -6,11 +6,18 @@ import uuid
 from dataclasses import replace
 from datetime import datetime
 
-from embed_pipeline.errors import CriticalError, ModelNotActive, RequestError, TransientError
+from embed_pipeline.errors import (
+    CriticalError,
+    EmbedPipelineError,
+    ModelNotActive,
+    RequestError,
+    TransientError,
+)
 from embed_pipeline.model.breaker import GRAPH
 from embed_pipeline.model.lease import Lease, Refusal, RefusalReason
 from embed_pipeline.telemetry import emit
 from embed_pipeline.worker.failures import record_of
+from embed_pipeline.worker.graph_trouble import pause_for_graph
 from embed_pipeline.worker.models import ensure_model
 from embed_pipeline.worker.tools import Tools
 
@@ -65,15 +72,21 @@ def try_graph(tools: Tools) -> None:
             tools.graph.probe()
         ensure_model(tools)
     except TransientError as error:
-        breakers.trip(GRAPH, seen=breaker.generation, error=record_of(error))
+        broken = pause_for_graph(tools, error, seen=breaker.generation)
+        if broken is not None:
+            _halt(tools, broken)
     except ModelNotActive:
         raise  # the settings are wrong for this graph, which is no reason to halt everybody
     except CriticalError as error:
-        switch = tools.jobs.switch
-        switch.halt(record_of(error).message, seen=switch.read().generation)
+        _halt(tools, error)
     else:
         if breaker.is_open:
             breakers.close(GRAPH, seen=breaker.generation)
+
+
+def _halt(tools: Tools, error: EmbedPipelineError) -> None:
+    switch = tools.jobs.switch
+    switch.halt(record_of(error).message, seen=switch.read().generation)
 
 
 def _tell(lease: Lease) -> None:

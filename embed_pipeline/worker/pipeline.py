@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 
+from embed_pipeline.errors import PageTooLarge
 from embed_pipeline.model.lease import Lease, RefusalReason
 from embed_pipeline.telemetry import emit
 from embed_pipeline.worker.course import Course
@@ -22,7 +23,7 @@ from embed_pipeline.worker.prepare import settle_without_request
 from embed_pipeline.worker.report import Ending, Tally
 from embed_pipeline.worker.sending import Sending
 from embed_pipeline.worker.tools import Tools
-from embed_pipeline.worker.verdicts import judge_graph
+from embed_pipeline.worker.verdicts import judge_graph, judge_too_large
 from embed_pipeline.worker.write import Paid
 from embed_pipeline.worker.writing import Writing
 
@@ -142,6 +143,9 @@ class Pipeline:
             self._begin(holding, intake)
 
     def _begin(self, holding: Holding, intake: Intake) -> None:
+        if isinstance(intake.trouble, PageTooLarge):
+            judge_too_large(holding, holding.lease.jobs, intake.trouble)
+            return
         if intake.trouble is not None:
             holding.release(holding.rest)
             verdict = judge_graph(holding, intake.trouble)

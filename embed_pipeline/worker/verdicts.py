@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,10 +11,12 @@ from embed_pipeline.errors import (
     InputRefused,
     InputTooLarge,
     ModelNotActive,
+    PageTooLarge,
     RateLimited,
     TransientError,
 )
 from embed_pipeline.model.breaker import GRAPH, Breaker, pause_at
+from embed_pipeline.model.job import EmbedJob
 from embed_pipeline.worker.failures import record_of
 from embed_pipeline.worker.gate import Admitted
 from embed_pipeline.worker.holding import Holding
@@ -76,6 +79,15 @@ def judge_graph(holding: Holding, error: TransientError | CriticalError) -> Grap
         return GraphVerdict(ending=ending, back_at=_after_halt(tools, ending))
     breaker = tools.jobs.breakers.read(GRAPH)
     return GraphVerdict(ending=Ending.REFUSED, back_at=breaker.until or tools.jobs.now())
+
+
+def judge_too_large(holding: Holding, jobs: Sequence[EmbedJob], error: PageTooLarge) -> None:
+    """The graph goes on with others; as with a request, only a lone traveller is charged."""
+    failure = record_of(error)
+    if len(jobs) == 1:
+        holding.fail(jobs, failure)
+    else:
+        holding.defer(jobs, failure, strike=True)
 
 
 def _after_halt(tools: Tools, ending: Ending) -> datetime | None:

@@ -11,7 +11,8 @@ from embed_pipeline.model.embedding import Vector, VectorWrite, WriteReport
 from embed_pipeline.model.entity import Entity
 from embed_pipeline.model.job import EntityUid
 from embed_pipeline.model.lease import Lease, Settled
-from embed_pipeline.worker.failures import GONE, record_of
+from embed_pipeline.worker.failures import GONE
+from embed_pipeline.worker.graph_trouble import pause_for_graph
 from embed_pipeline.worker.holding import Holding
 from embed_pipeline.worker.pace import Pace
 from embed_pipeline.worker.prepare import Task, supersede
@@ -40,7 +41,8 @@ class Written:
     changed: Mapping[EntityUid, Entity] = field(default_factory=dict)
     """The entities whose text has moved on, as they are now."""
     trouble: TransientError | CriticalError | None = None
-    """Why the graph took nothing: down for longer than there is time, or out of order."""
+    """Why the graph did not take the page: down for longer than there is time, out of order, or
+    without memory for all of it."""
 
 
 def write_page(tools: Tools, lease: Lease, page: Page, *, seen: Breaker, pace: Pace) -> Written:
@@ -76,14 +78,18 @@ def settle_page(holding: Holding, page: Page, written: Written) -> None:
 
 
 def _write_patiently(tools: Tools, page: Page, breaker: Breaker, pace: Pace) -> WriteReport:
-    """Raises when the graph stays down for longer than there is time, or is out of order."""
+    """Raises when the graph stays down for longer than there is time, or when no pause helps."""
     breakers = tools.jobs.breakers
     writes = [_write_of(paid) for paid in page]
     while True:
         try:
             report = tools.graph.write_vectors(writes, model=tools.model)
         except TransientError as error:
-            breaker = breakers.trip(GRAPH, seen=breaker.generation, error=record_of(error))
+            seen = breaker.generation
+            instead = pause_for_graph(tools, error, seen=seen, entities=len(page))
+            if instead is not None:
+                raise instead from error
+            breaker = breakers.read(GRAPH)
             pause = pause_at(max(1, breaker.level))
             if not pace.allows(pause):
                 raise

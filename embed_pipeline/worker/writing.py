@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 
+from embed_pipeline.errors import CriticalError, PageTooLarge, TransientError
 from embed_pipeline.worker.course import Course
 from embed_pipeline.worker.crew import Crew, Errand
 from embed_pipeline.worker.failures import record_of
 from embed_pipeline.worker.holding import Holding
 from embed_pipeline.worker.pace import Pace
 from embed_pipeline.worker.tools import Tools
-from embed_pipeline.worker.verdicts import judge_graph
+from embed_pipeline.worker.verdicts import judge_graph, judge_too_large
 from embed_pipeline.worker.write import Page, Paid, Written, settle_page, write_page
 
 
@@ -58,12 +59,21 @@ class Writing:
 
     def _wrote(self, holding: Holding, page: Page, outcome: Future[Written]) -> None:
         written = outcome.result()
-        if written.trouble is None:
-            settle_page(holding, page, written)
-            return
-        failure = record_of(written.trouble)
+        match written.trouble:
+            case None:
+                settle_page(holding, page, written)
+            case PageTooLarge() if len(page) > 1:
+                # One by one, so that all land but those that are too large by themselves.
+                self._pages.extendleft((holding, [paid]) for paid in page)
+            case PageTooLarge() as error:
+                judge_too_large(holding, [paid.task.job for paid in page], error)
+            case error:
+                self._give_up(holding, page, error)
+
+    def _give_up(self, holding: Holding, page: Page, error: TransientError | CriticalError) -> None:
+        failure = record_of(error)
         unwritten, self._pages = [(holding, page), *self._pages], deque()
         for owner, failed in unwritten:
             owner.defer([paid.task.job for paid in failed], failure)
-        verdict = judge_graph(holding, written.trouble)
+        verdict = judge_graph(holding, error)
         self._course.end(verdict.ending, verdict.back_at)

@@ -7,17 +7,25 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from embed_pipeline import wiring
 from embed_pipeline.settings import load_settings
 from embed_pipeline.worker.tools import Tools
-from embed_pipeline_tests.defs.commands import ROOT, Homes
+from embed_pipeline_tests.defs.commands import DAGSTER, ROOT, Homes
 from embed_pipeline_tests.interfaces.command_line import SCRIPT
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.openai_server import OpenAIServer
 
 KEY = "sk-loopback"
 PATIENCE = 240
+
+Words = tuple[str | Path, ...]
+RUN: Words = (SCRIPT, "run")
+EMBED_JOB: Words = (
+    *(DAGSTER, "job", "execute"),
+    *("-m", "embed_pipeline.definitions", "-j", "embed_job"),
+)
 
 
 def server_variables(queue: BedServer, graph: BedServer) -> dict[str, str]:
@@ -38,14 +46,15 @@ class Production:
 
     def command(self, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
         """`embed-pipeline …`, to its end."""
-        with self.started(*words, **changes) as process:
+        with self.started(SCRIPT, *words, **changes) as process:
             out, err = process.communicate(timeout=PATIENCE)
         return subprocess.CompletedProcess(words, process.returncode, out, err)
 
     @contextmanager
-    def started(self, *words: str, **changes: str) -> Iterator[subprocess.Popen[str]]:
+    def started(self, *words: str | Path, **changes: str) -> Iterator[subprocess.Popen[str]]:
+        """Any program: `RUN` or Dagster's `EMBED_JOB`."""
         with subprocess.Popen(
-            [SCRIPT, *words],
+            words,
             env=self.homes.environment(**self.variables | changes),
             cwd=ROOT,
             stdout=subprocess.PIPE,

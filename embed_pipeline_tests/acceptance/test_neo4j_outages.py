@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -10,7 +11,7 @@ import pytest
 from embed_pipeline.model.entity import NewEntity
 from embed_pipeline.model.switch import SwitchState
 from embed_pipeline.worker.create import create_entities
-from embed_pipeline_tests.acceptance.production import PATIENCE, Production
+from embed_pipeline_tests.acceptance.production import EMBED_JOB, PATIENCE, RUN, Production
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 
 ENTITIES, BATCH = 400, 20
@@ -52,7 +53,7 @@ def assert_all_embedded_and_nobody_charged(production: Production) -> None:
 def test_graph_that_ends_in_mid_run_is_waited_for(
     working: Production, ends: Callable[[BedServer], None]
 ) -> None:
-    with working.started("run") as worker:
+    with working.started(*RUN) as worker:
         working.await_requests(3)
         ends(working.graph)
         working.graph.start()
@@ -67,7 +68,7 @@ def test_graph_that_ends_in_mid_run_is_waited_for(
 def test_queue_killed_in_mid_run_ends_the_run_with_a_sentence_and_the_next_run_finishes(
     working: Production,
 ) -> None:
-    with working.started("run") as worker:
+    with working.started(*RUN) as worker:
         working.await_requests(3)
         working.queue.kill()
         try:
@@ -84,7 +85,7 @@ def test_queue_killed_in_mid_run_ends_the_run_with_a_sentence_and_the_next_run_f
 
 def test_queue_that_comes_back_in_mid_run_loses_nothing(working: Production) -> None:
     """Whether the run outlasts it depends on how long the server takes; the next one finishes."""
-    with working.started("run") as worker:
+    with working.started(*RUN) as worker:
         working.await_requests(3)
         working.queue.kill()
         working.queue.start()
@@ -95,6 +96,44 @@ def test_queue_that_comes_back_in_mid_run_loses_nothing(working: Production) -> 
         assert sentence.startswith(place(working.queue))
     again = working.command("run")
     assert again.returncode == 0, again.stderr
+    assert_all_embedded_and_nobody_charged(working)
+
+
+def test_graph_killed_in_mid_run_of_embed_job_is_waited_for(working: Production) -> None:
+    ended = embed_job_while_killed(working, working.graph)
+
+    assert ended.returncode == 0, ended.stdout
+    assert_the_next_embed_job_finishes(working)
+    paid = sum(request.inputs for request in working.openai.requests)
+    assert paid == ENTITIES, "what was paid for while the graph was down is kept"
+
+
+def test_queue_killed_in_mid_run_of_embed_job_loses_nothing(working: Production) -> None:
+    """Whether the run outlasts it depends on how long the server takes; the next one finishes."""
+    ended = embed_job_while_killed(working, working.queue)
+
+    if ended.returncode != 0:
+        assert f"Failure: {place(working.queue)}" in ended.stdout + ended.stderr
+    assert_the_next_embed_job_finishes(working)
+
+
+def embed_job_while_killed(
+    working: Production, server: BedServer
+) -> subprocess.CompletedProcess[str]:
+    """Dagster's own command, under which a server dies and is started again."""
+    with working.started(*EMBED_JOB) as run:
+        working.await_requests(3)
+        server.kill()
+        assert len(working.openai.requests) < ENTITIES / BATCH, "too late to be in mid-run"
+        server.start()
+        out, err = run.communicate(timeout=PATIENCE)
+    return subprocess.CompletedProcess(EMBED_JOB, run.returncode, out, err)
+
+
+def assert_the_next_embed_job_finishes(working: Production) -> None:
+    with working.started(*EMBED_JOB) as run:
+        out, err = run.communicate(timeout=PATIENCE)
+    assert run.returncode == 0, out + err
     assert_all_embedded_and_nobody_charged(working)
 
 

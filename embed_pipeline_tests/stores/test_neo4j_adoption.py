@@ -124,6 +124,60 @@ class TestLife:
         assert store.cleanup(older_than=RETENTION).failed == 1
 
 
+class TestWrittenAfterSetUp:
+    @pytest.fixture
+    def store(self, queue: Neo4jDatabase, clock: FakeClock) -> Neo4jJobStore:
+        schema.prepare_queue(queue)
+        return Neo4jJobStore(QueueDatabase(queue, clock=clock))
+
+    @pytest.mark.parametrize("look", [Neo4jJobStore.recover_stale, Neo4jJobStore.has_stale])
+    def test_job_is_taken_in_by_the_next_look_for_stale_ones(
+        self,
+        neo4j_queue: BedServer,
+        store: Neo4jJobStore,
+        clock: FakeClock,
+        look: Callable[[Neo4jJobStore], object],
+    ) -> None:
+        jobs = [seeds_job("a", clock, priority=100), seeds_job("b", clock, max_attempts=None)]
+        neo4j_queue.run(ADD_JOBS, jobs=jobs)
+        leased_before = take(store).job_ids
+
+        look(store)
+        look(store)
+
+        assert leased_before == ()
+        assert store.get_queue_status().pending == 2
+        (event,) = store.events.recent(kind="jobs.adopted")
+        assert event.job_ids == ("a", "b")
+        lease = take(store)
+        assert [(job.id, job.priority, job.max_attempts) for job in lease.jobs] == [
+            ("a", 9, 3),
+            ("b", 5, 3),
+        ]
+
+    def test_job_left_in_processing_is_taken_in_and_recovered_at_once(
+        self, neo4j_queue: BedServer, store: Neo4jJobStore, clock: FakeClock
+    ) -> None:
+        held = {"status": "processing", "lock_owner": "gone"}
+        neo4j_queue.run(ADD_JOBS, jobs=[seeds_job("a", clock, **held)])
+
+        recovery = store.recover_stale()
+
+        assert [job.id for job in recovery.jobs] == ["a"]
+        assert take(store).job_ids == (JobId("a"),)
+
+    @pytest.mark.parametrize("missing", ["entity_uid", "version"])
+    def test_job_that_cannot_be_named_is_left_alone(
+        self, neo4j_queue: BedServer, store: Neo4jJobStore, clock: FakeClock, missing: str
+    ) -> None:
+        neo4j_queue.run(ADD_JOBS, jobs=[seeds_job("a", clock) | {missing: None}])
+
+        store.recover_stale()
+
+        assert take(store).job_ids == ()
+        assert store.events.recent(kind="jobs.adopted") == ()
+
+
 class TestLeft:
     def test_waiting_jobs_under_a_strange_model_are_told_with_what_to_do(
         self, neo4j_queue: BedServer, queue: Neo4jDatabase, clock: FakeClock

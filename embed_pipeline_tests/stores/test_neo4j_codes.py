@@ -11,6 +11,7 @@ from embed_pipeline.errors import (
     StoreAccessDenied,
     StoreBusy,
     StoreCorrupted,
+    StoreFaltered,
     StoreFull,
     StoreOverloaded,
     StoreReadOnly,
@@ -54,8 +55,8 @@ IMPLICIT = (
         ("Neo.TransientError.General.TransactionMemoryLimit", StoreOverloaded),
         ("Neo.TransientError.General.DatabaseUnavailable", StoreUnavailable),
         ("Neo.TransientError.Database.DatabaseUnavailable", StoreUnavailable),
-        ("Neo.DatabaseError.Statement.ExecutionFailed", StoreUnavailable),
-        ("Neo.DatabaseError.General.UnknownError", StoreUnavailable),
+        ("Neo.DatabaseError.Statement.ExecutionFailed", StoreFaltered),
+        ("Neo.DatabaseError.General.UnknownError", StoreFaltered),
     ],
 )
 def test_a_code_has_a_name_of_ours(code: str, kind: type[EmbedPipelineError]) -> None:

@@ -28,8 +28,8 @@ T = TypeVar("T")
 
 FEW, MANY = 1_000, 50_000
 NOISE = 10
-A_LOOK = 2 * SAMPLE + 100
-"""The id and the status of each job of a sample, and what a call costs anyway."""
+A_LOOK = 3 * SAMPLE + 100
+"""The id, the status and the tier of each job of a sample, and what a call costs anyway."""
 LEAST_PER_JOB = 5
 """To find, lock, change and return a job: less would mean that not all hits are seen."""
 CLOCK = FakeClock()

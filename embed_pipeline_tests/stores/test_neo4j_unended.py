@@ -1,4 +1,4 @@
-"""Jobs that another program left in processing without an end of lease, in a long queue."""
+"""Jobs of another program in a long queue: without an end of lease, or without our fields."""
 
 from __future__ import annotations
 
@@ -81,6 +81,19 @@ def test_what_a_look_finds_is_found_by_the_recovery_that_follows(
     assert looks <= LOOKS
     assert [job.id for job in recovered.jobs] == [job_id]
     assert not any(store.has_stale() for _ in range(LOOKS))
+
+
+def test_jobs_written_after_set_up_are_all_taken_in_by_a_circle_of_looks(
+    backend: Neo4jQueueBackend,
+) -> None:
+    store = backend.open_store()
+
+    for _ in range(LOOKS):
+        store.has_stale()
+
+    adopted = [event.job_ids for event in store.events.recent(kind="jobs.adopted")]
+    assert sorted(map(len, adopted)) == [SAMPLE // 2, SAMPLE, SAMPLE]
+    assert len({job_id for job_ids in adopted for job_id in job_ids}) == SAMPLE * 5 // 2
 
 
 def _looks_until_found(store: Neo4jJobStore) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from embed_pipeline.errors import StoreUnavailable
+from embed_pipeline.errors import StoreOverloaded, StoreUnavailable
 from embed_pipeline.model.embedding import (
     Bookmark,
     Discovery,
@@ -118,6 +118,8 @@ class FragileGraph(SqliteEntityStore):
         self.trouble: Exception | None = None
         self.trouble_with_writes: deque[Exception] = deque()
         self.on_write: Callable[[], None] | None = None
+        self.too_large_to_write: set[EntityUid] = set()
+        self.too_large_to_read: set[EntityUid] = set()
         self.pages: list[int] = []
         """How many entities each page of discovery asked for."""
 
@@ -129,6 +131,7 @@ class FragileGraph(SqliteEntityStore):
 
     def read_entities(self, uids: Sequence[EntityUid]) -> Mapping[EntityUid, Entity]:
         self._suffer()
+        _refuse(self.too_large_to_read.intersection(uids))
         return super().read_entities(uids)
 
     def entities_without_embeddings(
@@ -149,6 +152,7 @@ class FragileGraph(SqliteEntityStore):
         if self.trouble_with_writes:
             raise self.trouble_with_writes.popleft()
         self._suffer()
+        _refuse(self.too_large_to_write.intersection(write.uid for write in writes))
         return super().write_vectors(writes, model=model)
 
     def probe(self) -> None:
@@ -162,3 +166,8 @@ class FragileGraph(SqliteEntityStore):
     def _suffer(self) -> None:
         if self.trouble is not None:
             raise self.trouble
+
+
+def _refuse(too_large: Collection[EntityUid]) -> None:
+    if too_large:
+        raise StoreOverloaded("The graph has no memory left for a transaction.")

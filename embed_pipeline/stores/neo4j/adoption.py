@@ -1,7 +1,12 @@
-"""Jobs of another program that no run would ever take: said at set-up, because nobody else will."""
+"""Jobs of another program: taken in as ours, and told of at set-up where that cannot be."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from embed_pipeline.model.job import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY, JobId
+from embed_pipeline.stores.neo4j.queue import QueueTransaction
+from embed_pipeline.stores.neo4j.schema_cypher import ADOPT_THESE
 from embed_pipeline.stores.neo4j.session import Neo4jDatabase
 
 # Reads every waiting job, which only set-up may do.
@@ -17,6 +22,26 @@ MATCH (job:EmbedJob)
 UNWIND [name IN ['id', 'entity_uid', 'version'] WHERE job[name] IS NULL] AS missing
 RETURN missing, count(*) AS jobs ORDER BY missing
 """
+
+
+def terms(max_attempts: int) -> dict[str, int]:
+    """What a job gets that says nothing of it, or too much."""
+    return {
+        "priority": DEFAULT_PRIORITY,
+        "lowest": LOWEST_PRIORITY,
+        "highest": HIGHEST_PRIORITY,
+        "max_attempts": max_attempts,
+    }
+
+
+def adopt_these(
+    transaction: QueueTransaction, job_ids: Sequence[JobId], *, max_attempts: int
+) -> None:
+    """Those that were written after set-up, as soon as somebody comes across them."""
+    adopted = transaction.one(ADOPT_THESE, ids=job_ids, **terms(max_attempts))["adopted"]
+    if adopted:
+        transaction.record("jobs.adopted", job_ids=adopted)
+        transaction.announce("jobs.adopted", count=len(adopted), job_ids=adopted)
 
 
 def sentences_on_jobs_left(database: Neo4jDatabase) -> list[str]:

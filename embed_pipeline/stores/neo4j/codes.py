@@ -12,6 +12,7 @@ from embed_pipeline.errors import (
     StoreAccessDenied,
     StoreBusy,
     StoreCorrupted,
+    StoreFaltered,
     StoreFull,
     StoreOverloaded,
     StoreReadOnly,
@@ -31,7 +32,7 @@ _OVERLOADED: Fault = (
     "has no memory left for a transaction: see its dbms.memory.transaction.total.max, or its heap",
 )
 _AWAY: Fault = (StoreUnavailable, "is not available")
-_BROKE: Fault = (StoreUnavailable, "broke while answering")
+_FALTERED: Fault = (StoreFaltered, "broke while answering")
 
 _BY_CODE: dict[str, Fault] = {
     "Neo.ClientError.Database.DatabaseNotFound": (SchemaMissing, "does not exist"),
@@ -50,8 +51,8 @@ _BY_CODE: dict[str, Fault] = {
     # What a full disk is at first; after that every transaction fails to start.
     "Neo.DatabaseError.Transaction.TransactionLogError": _FULL,
     "Neo.DatabaseError.Transaction.TransactionCommitFailed": _FULL,
-    "Neo.DatabaseError.General.UnknownError": _BROKE,
-    "Neo.DatabaseError.Statement.ExecutionFailed": _BROKE,
+    "Neo.DatabaseError.General.UnknownError": _FALTERED,
+    "Neo.DatabaseError.Statement.ExecutionFailed": _FALTERED,
 }
 
 _BY_PREFIX: tuple[tuple[str, Fault], ...] = (

@@ -17,20 +17,23 @@ from embed_pipeline.stores.neo4j.cypher_parts import (
 
 _IS_STALE = f"job.status = 'processing' AND (job.lock_until IS NULL OR job.lock_until < {NOW})"
 
-# A job that another program left without an end of lease is in no index on it.
-LOOK_FOR_UNENDED = """
+# A job that another program left without an end of lease is in no index on it, and one that it
+# wrote without our fields in none of those that leases and counts use: only we write a tier.
+LOOK_AT_JOBS = """
 CALL () {
     MATCH (job:EmbedJob) WHERE job.id > $after RETURN job ORDER BY job.id LIMIT $sample
 }
 RETURN count(job) AS looked, max(job.id) AS last,
        collect(CASE WHEN job.status = 'processing' AND job.lock_until IS NULL THEN job.id END)
-       AS unended
+       AS unended,
+       collect(CASE WHEN job.tier IS NULL THEN job.id END) AS foreign
 """
 
+# One that was taken in just now has an end of lease, and is found both ways.
 LOCK_STALE_JOBS = f"""
 CALL () {{
     UNWIND $unended AS id MATCH (job:EmbedJob {{id: id}}) RETURN job
-  UNION ALL
+  UNION
     MATCH (job:EmbedJob) {BY_END_OF_LEASE}
     WHERE job.status = 'processing' AND job.lock_until < {NOW}
     WITH job WHERE job.id IS NOT NULL

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.model.job import (
@@ -155,7 +156,7 @@ class Neo4jJobStore(JobStore):
 
     def recover_stale(self, *, limit: int = 10_000) -> Recovery:
         return self._recover(
-            recovering.lock_stale,
+            partial(recovering.lock_stale, max_attempts=self._policy.max_attempts),
             limit=limit,
             reason="lease expired",
         )
@@ -227,7 +228,8 @@ class Neo4jJobStore(JobStore):
         return None if due is None else from_ms(due)
 
     def has_stale(self) -> bool:
-        return self.queue.read(recovering.has_expired) or self.queue.write(recovering.has_unended)
+        has_unended = partial(recovering.has_unended, max_attempts=self._policy.max_attempts)
+        return self.queue.read(recovering.has_expired) or self.queue.write(has_unended)
 
     def live_owners(self) -> frozenset[str]:
         return self.queue.read(leasing.live_owners)

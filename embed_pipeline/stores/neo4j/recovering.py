@@ -9,6 +9,7 @@ from embed_pipeline.model.job import LEASE_EXPIRED, LEASE_TIMEOUT, EmbedJob, Fai
 from embed_pipeline.model.recovery import Fate, RecoveredJob, RecoveryPolicy, fate_of
 from embed_pipeline.stores.neo4j import cypher_holding, health, rows
 from embed_pipeline.stores.neo4j import cypher_recovery as cypher
+from embed_pipeline.stores.neo4j.adoption import adopt_these
 from embed_pipeline.stores.neo4j.queue import QueueReading, QueueTransaction
 from embed_pipeline.stores.neo4j.session import Row
 from embed_pipeline.stores.neo4j.shared_state import read_health
@@ -22,14 +23,14 @@ WORKER_KILLER = FailureRecord(
 )
 
 SAMPLE = 2_000
-"""Jobs that one look goes through for a missing end of lease."""
+"""Jobs that one look goes through, for a missing end of lease or one of our other fields."""
 
 _PLACE = "recovery"
 """The state that remembers where the last look stopped, in a queue longer than one look."""
 
 
-def lock_stale(transaction: QueueTransaction, limit: int) -> list[Row]:
-    after, seen = _look_for_unended(transaction)
+def lock_stale(transaction: QueueTransaction, limit: int, *, max_attempts: int) -> list[Row]:
+    after, seen = _look_at_jobs(transaction, max_attempts)
     _move_on(transaction, after, seen)
     locked = transaction.locked(cypher.LOCK_STALE_JOBS, unended=seen["unended"], limit=limit)
     return list(locked["jobs"])
@@ -39,18 +40,21 @@ def has_expired(look: QueueReading) -> bool:
     return bool(look.one(cypher.HAS_EXPIRED)["found"])
 
 
-def has_unended(transaction: QueueTransaction) -> bool:
+def has_unended(transaction: QueueTransaction, *, max_attempts: int) -> bool:
     """Where there is one the place stays, so that the recovery which follows looks there too."""
-    after, seen = _look_for_unended(transaction)
+    after, seen = _look_at_jobs(transaction, max_attempts)
     if not seen["unended"]:
         _move_on(transaction, after, seen)
     return bool(seen["unended"])
 
 
-def _look_for_unended(look: QueueReading) -> tuple[str, Row]:
-    place = look.state(_PLACE)
+def _look_at_jobs(transaction: QueueTransaction, max_attempts: int) -> tuple[str, Row]:
+    place = transaction.state(_PLACE)
     after = place["after"] if place else ""
-    return after, look.one(cypher.LOOK_FOR_UNENDED, after=after, sample=SAMPLE)
+    seen = transaction.one(cypher.LOOK_AT_JOBS, after=after, sample=SAMPLE)
+    if seen["foreign"]:
+        adopt_these(transaction, seen["foreign"], max_attempts=max_attempts)
+    return after, seen
 
 
 def _move_on(transaction: QueueTransaction, after: str, seen: Row) -> None:

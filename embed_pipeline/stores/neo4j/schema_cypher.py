@@ -125,16 +125,11 @@ MAKE_LOCKS = "UNWIND $names AS name MERGE (:QueueLock {name: name})"
 # Jobs that another program wrote lack what our indexes are made of, and would never be found. One
 # without an end of lease is stale; one that ended nobody knows when ended just now, so that it is
 # seen for a whole retention. One that cannot be named is left alone, `adoption` tells of it.
-ADOPT_JOBS = """
-MATCH (job:EmbedJob)
-WHERE job.id IS NOT NULL AND job.entity_uid IS NOT NULL AND job.version IS NOT NULL
-  AND (job.tier IS NULL OR job.available_at IS NULL OR job.attempts IS NULL
-    OR job.priority IS NULL OR job.max_attempts IS NULL OR job.created_at IS NULL
-    OR job.priority < $lowest OR job.priority > $highest
-    OR job.status = 'pending' AND job.rank IS NULL
-    OR job.status = 'processing' AND job.lock_until IS NULL
-    OR job.status IN ['completed', 'failed'] AND job.processed_at IS NULL)
-CALL (job) {
+_CAN_BE_ADOPTED = """
+job.id IS NOT NULL AND job.entity_uid IS NOT NULL AND job.version IS NOT NULL
+"""
+
+_ADOPT = """
     SET job._lock = true REMOVE job._lock
     WITH job, coalesce(toInteger(job.priority), $priority) AS asked,
          coalesce($now, timestamp()) AS now
@@ -153,6 +148,29 @@ CALL (job) {
         job.processed_at = CASE WHEN job.status IN ['completed', 'failed']
             THEN coalesce(job.processed_at, now) END
     RETURN job.id AS id
-} IN TRANSACTIONS OF 1000 ROWS
+"""
+
+ADOPT_JOBS = f"""
+MATCH (job:EmbedJob)
+WHERE {_CAN_BE_ADOPTED}
+  AND (job.tier IS NULL OR job.available_at IS NULL OR job.attempts IS NULL
+    OR job.priority IS NULL OR job.max_attempts IS NULL OR job.created_at IS NULL
+    OR job.priority < $lowest OR job.priority > $highest
+    OR job.status = 'pending' AND job.rank IS NULL
+    OR job.status = 'processing' AND job.lock_until IS NULL
+    OR job.status IN ['completed', 'failed'] AND job.processed_at IS NULL)
+CALL (job) {{
+{_ADOPT}
+}} IN TRANSACTIONS OF 1000 ROWS
 RETURN count(id) AS adopted
+"""
+
+# Those that came after set-up, by their ids.
+ADOPT_THESE = f"""
+UNWIND $ids AS foreign
+MATCH (job:EmbedJob {{id: foreign}}) WHERE job.tier IS NULL AND {_CAN_BE_ADOPTED}
+CALL (job) {{
+{_ADOPT}
+}}
+RETURN collect(id) AS adopted
 """

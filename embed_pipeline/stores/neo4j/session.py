@@ -238,7 +238,7 @@ class Neo4jDatabase:
         else:
             fault = (StoreUnavailable, "cannot be reached")
         kind, what = fault
-        if kind is StoreUnavailable:
+        if issubclass(kind, StoreUnavailable):
             self._bolt = self._apoc = None  # another server may come back
         return kind(f"{self._place} {what}.")
 
