@@ -15,6 +15,7 @@ T = TypeVar("T")
 
 class Errand(Enum):
     LEASE = auto()
+    READ = auto()
     REQUEST = auto()
     WRITE = auto()
 
