@@ -45,6 +45,11 @@ class Live:
         wiring.initialise_stores(settings)
         self.tools = wiring.open_tools(settings)
 
+    @property
+    def log(self) -> Path:
+        """What Dagster's processes write."""
+        return self.homes.dagster / "dev.log"
+
     def close(self) -> None:
         self.tools.jobs.close()
         self.tools.graph.close()
@@ -76,6 +81,10 @@ class Live:
         with dg.DagsterInstance.from_config(str(self.homes.dagster)) as instance:
             return list(instance.get_runs(dg.RunsFilter(job_name=job)))
 
+    def status_of(self, run_id: str) -> dg.DagsterRunStatus:
+        (run,) = [run for run in self.runs() if run.run_id == run_id]
+        return run.status
+
     def pid_of(self, run_id: str) -> int:
         return int(PID.findall(self.log_of(run_id))[0])
 
@@ -94,7 +103,7 @@ class Live:
     def explain(self) -> str:
         jobs = self.tools.jobs
         told: list[Any] = [jobs.get_queue_status(), jobs.health.report(), jobs.live_owners()]
-        return "\n".join(map(str, told)) + (self.homes.dagster / "dev.log").read_text()[-3_000:]
+        return "\n".join(map(str, told)) + self.log.read_text()[-3_000:]
 
     def _is_complete(self) -> bool:
         status = self.tools.jobs.get_queue_status()

@@ -91,7 +91,6 @@ def test_queue_locked_by_a_backup_for_longer_than_anybody_waits_loses_nothing(
     live.wait_until_all_is_embedded(120)
 
     tell(f"backup: all embedded {time.monotonic() - back:.1f} s after its end")
-    (held,) = [run for run in live.runs() if run.run_id == run_id]
-    assert held.status is dg.DagsterRunStatus.FAILURE
+    assert live.status_of(run_id) is dg.DagsterRunStatus.FAILURE
     assert "queue.sqlite is locked" in live.log_of(run_id)
     assert live.tools.jobs.health.report().status == "HEALTHY"

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import dagster as dg
 import pytest
 from dagster._core.scheduler.instigation import InstigatorTick, TickStatus
 
@@ -18,6 +19,7 @@ from embed_pipeline_tests.neo4j_bed.client import BedServer
 
 CHARGED = "MATCH (job:EmbedJob) WHERE job.attempts > 0 OR job.status = 'failed' RETURN job.id"
 SENSOR = "embed_queue_sensor"
+ENTITIES = 40
 
 pytestmark = [
     pytest.mark.slow,
@@ -53,12 +55,13 @@ def crashed(server: BedServer) -> Iterator[None]:
         server.start()
 
 
-def work_for(live: Live, name: str) -> None:
+def work_for(live: Live, name: str) -> str:
     """A run holds some of these jobs and waits for its provider, the others wait."""
     live.slow_provider(3)
     before = len(live.provider.requests)
-    live.create(f"{name} {number}" for number in range(40))
+    live.create(f"{name} {number}" for number in range(ENTITIES))
     within(60, lambda: len(live.provider.requests) > before, live.explain)
+    return live.wait_until_a_run_holds_jobs()
 
 
 def await_tick(live: Live, status: TickStatus, reason: str = "") -> InstigatorTick:
@@ -104,8 +107,8 @@ def test_queue_that_crashes_makes_red_ticks_of_one_sentence_until_it_is_back(
 def test_graph_that_crashes_opens_its_breaker_and_fails_no_job(
     live: Live, neo4j_queue: BedServer, neo4j_graph: BedServer, tell: Tell
 ) -> None:
-    work_for(live, "before the crash of the graph")
-    begun = live.tools.jobs.now()
+    begun, requests = live.tools.jobs.now(), len(live.provider.requests)
+    run = work_for(live, "before the crash of the graph")
     with crashed(neo4j_graph):
         skipped = await_tick(live, TickStatus.SKIPPED, "graph does not answer")
         during = live.tools.jobs.health.report()
@@ -114,17 +117,18 @@ def test_graph_that_crashes_opens_its_breaker_and_fails_no_job(
     live.slow_provider(0)
 
     live.wait_until_all_is_embedded(120)
+    within(30, lambda: live.status_of(run) is dg.DagsterRunStatus.SUCCESS, live.explain)
 
     tell(f"Neo4j graph: all embedded {time.monotonic() - back:.1f} s after it was back")
     events = live.tools.jobs.events.recent(limit=500)
     assert f"({place(neo4j_graph)} cannot be reached.)" in str(skipped.skip_reason)
     assert during.status == "DEGRADED"
-    assert during.reasons == (
-        f"breaker of graph is open: {place(neo4j_graph)} cannot be reached.",
-    )
+    assert during.reasons == (f"breaker of graph is open: {place(neo4j_graph)} cannot be reached.",)
     assert (waiting.pending + waiting.processing > 0, waiting.failed) == (True, 0)
     assert {"breaker.opened", "breaker.closed", "health.recovered"} <= {
         event.kind for event in events if event.at >= begun
     }
     assert neo4j_queue.run(CHARGED) == []
     assert live.tools.jobs.health.report().status == "HEALTHY"
+    paid = sum(request.inputs for request in live.provider.requests[requests:])
+    assert paid == ENTITIES, "what was paid for while the graph was down is kept"
