@@ -61,6 +61,14 @@ def test_job_of_an_earlier_text_does_not_count(world: World) -> None:
     assert has_gaps(world.tools)
 
 
+def test_completed_job_whose_vector_is_lost_does_not_count(world: World) -> None:
+    world.fill(1)
+    world.run()
+    world.lose_vectors()
+
+    assert has_gaps(world.tools)
+
+
 def test_restored_entity_whose_job_failed_because_it_was_gone_is_a_gap(world: World) -> None:
     world.fill(1)
     world.graph.soft_delete([uid(0)])
