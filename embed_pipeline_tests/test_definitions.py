@@ -122,7 +122,6 @@ def test_sensors_and_schedules_run_by_themselves_except_in_tests(
     ("name", "cron", "job"),
     [
         ("cleanup_ttl_schedule", "0 3 * * *", "cleanup_ttl_job"),
-        ("discover_schedule", "*/15 * * * *", "discover_job"),
         ("observe_schedule", "*/5 * * * *", "observe_job"),
         ("prune_history_schedule", "30 3 * * *", "prune_history_job"),
         ("daily_report_schedule", "0 6 * * *", "daily_report_job"),

@@ -62,7 +62,7 @@ def discover_job() -> None:
 @_job(
     "Count exactly what is embedded and queued, write it on the assets, judge the checks.",
     lane="observation",
-    max_runtime=300,
+    max_runtime=1_800,
 )
 def observe_job() -> None:
     observe()

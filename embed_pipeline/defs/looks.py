@@ -25,4 +25,5 @@ def one_sentence() -> Iterator[None]:
         yield
     except EmbedPipelineError as error:
         emit("look.failed", error=error)
-        raise LookFailed(str(error)) from error
+        # The log has the causes; in the UI their stacks would bury the sentence.
+        raise LookFailed(str(error)) from None

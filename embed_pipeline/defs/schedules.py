@@ -11,9 +11,14 @@ from embed_pipeline.defs.jobs import (
     observe_job,
     prune_history_job,
 )
+from embed_pipeline.defs.looks import one_sentence
 from embed_pipeline.defs.runs import is_at_work, max_runtime
 from embed_pipeline.defs.tags import TRIGGER
 from embed_pipeline.ports.clock import SystemClock
+from embed_pipeline.worker.gaps import MOST_READ, has_gaps
+from embed_pipeline.worker.tools import Tools
+
+BY_THE_CLOCK = {TRIGGER: "schedule"}
 
 
 class Turn(NamedTuple):
@@ -29,12 +34,6 @@ TURNS = [
         observe_job,
         "*/5 * * * *",
         "Writes the numbers on the assets and judges the checks.",
-    ),
-    Turn(
-        "discover_schedule",
-        discover_job,
-        "*/15 * * * *",
-        "Finds what other writers left without a good vector.",
     ),
     Turn(
         "cleanup_ttl_schedule",
@@ -58,7 +57,7 @@ TURNS = [
 
 
 def schedules_for(status: dg.DefaultScheduleStatus) -> list[dg.ScheduleDefinition]:
-    return [_schedule(turn, status) for turn in TURNS]
+    return [_discover_schedule(status), *(_schedule(turn, status) for turn in TURNS)]
 
 
 def _schedule(turn: Turn, status: dg.DefaultScheduleStatus) -> dg.ScheduleDefinition:
@@ -70,10 +69,37 @@ def _schedule(turn: Turn, status: dg.DefaultScheduleStatus) -> dg.ScheduleDefini
         description=turn.description,
     )
     def unless_at_work(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        """A run that waits for its lane, or takes long, is enough."""
-        since = SystemClock().now() - max_runtime(turn.job)
-        if is_at_work(context.instance, turn.job, since=since):
-            return dg.SkipReason(f"the {turn.job.name} before is still at work or waiting")
-        return dg.RunRequest(tags={TRIGGER: "schedule"})
+        return _at_work(context.instance, turn.job) or dg.RunRequest(tags=BY_THE_CLOCK)
 
     return unless_at_work
+
+
+def _discover_schedule(status: dg.DefaultScheduleStatus) -> dg.ScheduleDefinition:
+    @dg.schedule(
+        job=discover_job,
+        cron_schedule="*/15 * * * *",
+        default_status=status,
+        description="Finds what other writers left without a good vector. Launches no run where a "
+        f"look at the whole graph, of up to {MOST_READ} entities, finds nothing.",
+    )
+    def discover_schedule(
+        context: dg.ScheduleEvaluationContext, tools: dg.ResourceParam[Tools]
+    ) -> dg.RunRequest | dg.SkipReason:
+        at_work = _at_work(context.instance, discover_job)
+        if at_work:
+            return at_work
+        with one_sentence():
+            worth_a_run = has_gaps(tools)
+        if worth_a_run:
+            return dg.RunRequest(tags=BY_THE_CLOCK)
+        return dg.SkipReason("every entity has its embedding or a job")
+
+    return discover_schedule
+
+
+def _at_work(instance: dg.DagsterInstance, job: dg.JobDefinition) -> dg.SkipReason | None:
+    """A run that waits for its lane, or takes long, is enough."""
+    since = SystemClock().now() - max_runtime(job)
+    if is_at_work(instance, job, since=since):
+        return dg.SkipReason(f"the {job.name} before is still at work or waiting")
+    return None

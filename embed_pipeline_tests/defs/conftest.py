@@ -8,6 +8,14 @@ import dagster as dg
 import pytest
 
 from embed_pipeline_tests.defs.scene import Pipeline, settings_in
+from embed_pipeline_tests.neo4j_bed.fixtures import (
+    neo4j_graph,
+    neo4j_queue,
+    neo4j_servers,
+    neo4j_turn,
+)
+
+__all__ = ["neo4j_graph", "neo4j_queue", "neo4j_servers", "neo4j_turn"]
 
 
 class Build(Protocol):

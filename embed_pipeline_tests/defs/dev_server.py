@@ -12,7 +12,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 from embed_pipeline_tests.defs.commands import DAGSTER, ROOT, Homes
@@ -37,9 +36,8 @@ query { workspaceOrError { ... on Workspace { locationEntries {
 
 
 class DevServer:
-    def __init__(self, port: int, group: int) -> None:
+    def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
-        self._group = group
 
     def ask(self, query: str, **variables: Any) -> Any:
         body = json.dumps({"query": query, "variables": variables}).encode()
@@ -61,28 +59,6 @@ class DevServer:
 
     def status_of(self, run: str) -> str:
         return str(self.ask(RUN_STATUS, run=run)["runOrError"]["status"])
-
-    def pids_of(self, words: str) -> list[int]:
-        """Of its own processes, those with these words in their command line."""
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            pid = int(folder.name)
-            with suppress(OSError):
-                line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                if os.getpgid(pid) == self._group and words in line:
-                    found.append(pid)
-        return found
-
-    def kill(self, words: str) -> None:
-        """As a crash or the kernel would: without a word."""
-        pids = self.pids_of(words)
-        assert pids, f"no process has {words!r} in its command line"
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-
-    def crash(self) -> None:
-        """All of it at once, as when the machine goes."""
-        os.killpg(self._group, signal.SIGKILL)
 
     def is_up(self) -> bool:
         return self._code() == "RepositoryLocation"
@@ -120,7 +96,7 @@ def dev_server(
         ) as process,
     ):
         try:
-            server = DevServer(port, process.pid)
+            server = DevServer(port)
             within(120, lambda: until(server), lambda: log.read_text()[-3_000:])
             yield server
             process.send_signal(signal.SIGTERM)

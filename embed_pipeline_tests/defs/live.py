@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from dagster._core.scheduler.instigation import InstigatorTick
 
 from embed_pipeline import wiring
 from embed_pipeline.model.entity import NewEntity
@@ -25,7 +26,7 @@ PID = re.compile(r"\(pid: (\d+)\)")
 class Live:
     """Settings are scaled: leases of seconds, so that a test sees them end."""
 
-    def __init__(self, folder: Path, provider: OpenAIServer) -> None:
+    def __init__(self, folder: Path, provider: OpenAIServer, **stores: str) -> None:
         self.homes, self.provider = Homes.below(folder), provider
         self.variables = {
             "EMBED_ENV": "local",
@@ -38,9 +39,16 @@ class Live:
             "EMBED_JOB_LOCK_DURATION": "15000",
             "EMBED_JOB_HEARTBEAT_INTERVAL": "2000",
             "EMBED_JOB_RECOVERY_INTERVAL": "5000",
+            **stores,
         }
-        own = {"EMBED_HOME": str(self.homes.embed)}
-        self.tools = wiring.open_tools(load_settings(self.variables | own))
+        settings = load_settings(self.homes.environment(**self.variables))
+        wiring.initialise_stores(settings)
+        self.tools = wiring.open_tools(settings)
+
+    @property
+    def log(self) -> Path:
+        """What Dagster's processes write."""
+        return self.homes.dagster / "dev.log"
 
     def close(self) -> None:
         self.tools.jobs.close()
@@ -73,6 +81,10 @@ class Live:
         with dg.DagsterInstance.from_config(str(self.homes.dagster)) as instance:
             return list(instance.get_runs(dg.RunsFilter(job_name=job)))
 
+    def status_of(self, run_id: str) -> dg.DagsterRunStatus:
+        (run,) = [run for run in self.runs() if run.run_id == run_id]
+        return run.status
+
     def pid_of(self, run_id: str) -> int:
         return int(PID.findall(self.log_of(run_id))[0])
 
@@ -80,10 +92,18 @@ class Live:
         with dg.DagsterInstance.from_config(str(self.homes.dagster)) as instance:
             return "\n".join(str(entry.message) for entry in instance.all_logs(run_id))
 
+    def last_tick(self, sensor: str) -> InstigatorTick | None:
+        with dg.DagsterInstance.from_config(str(self.homes.dagster)) as instance:
+            for state in instance.all_instigator_state():
+                if state.instigator_name == sensor:
+                    found = instance.get_ticks(state.instigator_origin_id, state.selector_id)
+                    return next(iter(found), None)
+        return None
+
     def explain(self) -> str:
         jobs = self.tools.jobs
         told: list[Any] = [jobs.get_queue_status(), jobs.health.report(), jobs.live_owners()]
-        return "\n".join(map(str, told)) + (self.homes.dagster / "dev.log").read_text()[-3_000:]
+        return "\n".join(map(str, told)) + self.log.read_text()[-3_000:]
 
     def _is_complete(self) -> bool:
         status = self.tools.jobs.get_queue_status()
@@ -93,9 +113,10 @@ class Live:
 
 
 @contextmanager
-def live_system(folder: Path) -> Iterator[Live]:
+def live_system(folder: Path, **stores: str) -> Iterator[Live]:
+    """On SQLite unless the variables name other stores."""
     with OpenAIServer(keep_texts=False) as provider:
-        live = Live(folder, provider)
+        live = Live(folder, provider, **stores)
         try:
             yield live
         finally:

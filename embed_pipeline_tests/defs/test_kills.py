@@ -1,4 +1,7 @@
-"""kill -9 of a run, of the daemon, of the code server: jobs are finished without anybody's help."""
+"""kill -9 of a run, of the daemon, of the code server: jobs are finished without anybody's help.
+
+Whoever supervises a process starts it again; nobody does anything else.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,32 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
+import dagster as dg
 import pytest
 
 from embed_pipeline_tests.defs.conftest import Tell
+from embed_pipeline_tests.defs.dev_server import within
 from embed_pipeline_tests.defs.live import Live, live_system
+from embed_pipeline_tests.defs.services import Services, services
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
 ]
 
-CODE_SERVER, DAEMON = "dagster api grpc", "dagster._daemon"
 
-
-@pytest.fixture
-def live(tmp_path: Path) -> Iterator[Live]:
-    with live_system(tmp_path) as live:
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """One system for all tests here: each kills what it likes and leaves everything running."""
+    with live_system(tmp_path_factory.mktemp("live")) as live:
         yield live
+
+
+@pytest.fixture(scope="module")
+def deployed(live: Live) -> Iterator[Services]:
+    with services(live) as deployed:
+        yield deployed
 
 
 def hold(live: Live, *names: str) -> str:
@@ -34,44 +44,73 @@ def hold(live: Live, *names: str) -> str:
     return live.wait_until_a_run_holds_jobs()
 
 
+def finish(live: Live, tell: Tell, what: str, since: float) -> None:
+    live.slow_provider(0)
+    live.wait_until_all_is_embedded(150)
+    tell(f"{what}: all embedded {time.monotonic() - since:.0f} s later")
+
+
+def await_end(live: Live, run_id: str) -> None:
+    """Of a run that nobody watches any more."""
+    live.slow_provider(0)
+    within(60, lambda: live.status_of(run_id) is dg.DagsterRunStatus.SUCCESS, live.explain)
+
+
+def last_recovery(live: Live) -> tuple[object, int]:
+    """From whom, and how many jobs."""
+    (event,) = live.tools.jobs.events.recent(kind="jobs.recovered", limit=1)
+    return event.facts["previous_owners"], len(event.job_ids)
+
+
+@pytest.mark.usefixtures("deployed")
 def test_jobs_of_a_killed_run_are_given_back_at_once(live: Live, tell: Tell) -> None:
-    with live.dagster():
-        run = hold(live, "a", "b", "c")
-        os.kill(live.pid_of(run), signal.SIGKILL)
-        killed = time.monotonic()
+    run = hold(live, "a", "b", "c")
+    os.kill(live.pid_of(run), signal.SIGKILL)
 
-        live.slow_provider(0)
-        live.wait_until_all_is_embedded(90)
-        tell(f"kill -9 of a run: all embedded {time.monotonic() - killed:.0f} s later")
+    finish(live, tell, "kill -9 of a run", time.monotonic())
 
-    recovered = live.tools.jobs.events.recent(kind="jobs.recovered")
-    assert [len(event.job_ids) for event in recovered] == [3]
+    assert last_recovery(live) == ([run], 3)
+    assert "recover_failed_run: 3 jobs of this run are pending again." in live.log_of(run)
 
 
-def test_jobs_are_finished_after_the_daemon_and_then_the_code_server_were_killed(
-    live: Live, tell: Tell
+def test_run_outlives_the_daemon_and_the_next_one_sees_what_came_meanwhile(
+    live: Live, deployed: Services, tell: Tell
 ) -> None:
-    """Whoever supervises them starts them again; nobody does anything else."""
-    with live.dagster() as server:
-        hold(live, "a", "b", "c")
-        server.kill(DAEMON)
-        killed = time.monotonic()
-    with live.dagster() as server:
-        live.slow_provider(0)
-        live.wait_until_all_is_embedded(120)
-        tell(f"kill -9 of the daemon: all embedded {time.monotonic() - killed:.0f} s later")
+    run = hold(live, "d", "e", "f")
+    deployed.daemon.kill()
+    await_end(live, run)
+    live.create(["while there was no daemon"])
+    deployed.daemon.start()
 
-        run = hold(live, "d", "e", "f")
-        server.kill(CODE_SERVER)
-        os.kill(live.pid_of(run), signal.SIGKILL)
-        server.crash()
-        killed = time.monotonic()
-    with live.dagster():
-        started = time.monotonic()
-        live.slow_provider(0)
-        live.wait_until_all_is_embedded(150)
+    finish(live, tell, "restart of a killed daemon", time.monotonic())
 
-    tell(
-        f"kill -9 of the code server with its run: all embedded {time.monotonic() - killed:.0f} s"
-        f" later, {time.monotonic() - started:.0f} s after the restart"
-    )
+    assert last_recovery(live)[0] != [run]
+
+
+def test_run_outlives_the_code_server_and_the_next_one_serves_what_came_meanwhile(
+    live: Live, deployed: Services, tell: Tell
+) -> None:
+    run = hold(live, "g", "h", "i")
+    deployed.code.kill()
+    await_end(live, run)
+    live.create(["while there was no code server"])
+    deployed.code.start()
+
+    finish(live, tell, "restart of a killed code server", time.monotonic())
+
+    assert last_recovery(live)[0] != [run]
+
+
+def test_jobs_of_a_run_that_died_with_its_code_server_are_finished_when_their_leases_end(
+    live: Live, deployed: Services, tell: Tell
+) -> None:
+    """As in a container, or on a machine that goes: Dagster takes the run for a living one."""
+    run = hold(live, "j", "k", "l")
+    deployed.code.kill_container()
+    killed = time.monotonic()
+    deployed.code.start()
+
+    finish(live, tell, "kill -9 of the code server with its run", killed)
+
+    assert last_recovery(live) == ([run], 3)
+    assert live.status_of(run) is dg.DagsterRunStatus.STARTED

@@ -127,6 +127,11 @@ class World:
         with self.graph._graph.transaction() as session:
             session.run("DELETE FROM Entity WHERE uid = :uid", uid=key)
 
+    def lose_vectors(self) -> None:
+        """As a restored backup would."""
+        with self.graph._graph.transaction() as session:
+            session.run("DELETE FROM embedding_vectors")
+
     # -- looking ----------------------------------------------------------------------------
 
     @property

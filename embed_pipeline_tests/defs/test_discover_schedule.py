@@ -1,0 +1,82 @@
+"""Discovery by the clock: it looks first, and launches a run only where one may find something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from embed_pipeline.defs.looks import LookFailed
+from embed_pipeline.errors import StoreUnavailable
+from embed_pipeline.stores.sqlite.entity_store import SqliteEntityStore
+from embed_pipeline_tests.defs.scene import Pipeline, add_run
+
+SCHEDULE = "discover_schedule"
+COMPLETE = "every entity has its embedding or a job"
+
+pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    """On disk: a schedule opens its instance by a reference, which one in memory has not."""
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        yield instance
+
+
+def tick(pipeline: Pipeline, instance: dg.DagsterInstance) -> str | None:
+    """Why no run is launched; None where one is."""
+    schedule = pipeline.definitions.resolve_schedule_def(SCHEDULE)
+    resources = dict(pipeline.definitions.resources or {})
+    with dg.build_schedule_context(instance=instance, resources=resources) as context:
+        ticked = schedule.evaluate_tick(context)
+    assert bool(ticked.run_requests) is not bool(ticked.skip_message)
+    return ticked.skip_message
+
+
+def test_complete_graph_is_left_in_peace(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
+    pipeline.create("a", "b")
+    queued = tick(pipeline, instance)
+    pipeline.run("embed_job")
+
+    assert (queued, tick(pipeline, instance)) == (COMPLETE, COMPLETE)
+
+
+def test_entity_that_nobody_queued_is_worth_a_run(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.create_outside("a")
+
+    assert tick(pipeline, instance) is None
+    assert pipeline.run("discover_job").success
+    assert tick(pipeline, instance) == COMPLETE
+
+
+def test_one_discovery_at_a_time_is_enough(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.create_outside("a")
+    add_run(instance, dg.DagsterRunStatus.QUEUED, job="discover_job")
+
+    assert tick(pipeline, instance) == "the discover_job before is still at work or waiting"
+
+
+def test_it_comes_every_quarter_of_an_hour(pipeline: Pipeline) -> None:
+    schedule = pipeline.definitions.resolve_schedule_def(SCHEDULE)
+
+    assert (schedule.cron_schedule, schedule.job_name) == ("*/15 * * * *", "discover_job")
+
+
+def test_graph_that_cannot_be_read_fails_the_tick_with_one_sentence(
+    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(_self: SqliteEntityStore, **_asked: Any) -> Any:
+        raise StoreUnavailable("The graph cannot be reached.")
+
+    monkeypatch.setattr(SqliteEntityStore, "walk", down)
+
+    with pytest.raises(LookFailed, match=r"^The graph cannot be reached\.$"):
+        tick(pipeline, instance)
