@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import sqlite3
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ from embed_pipeline.stores.sqlite import connection as connecting
 from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
 from embed_pipeline.stores.sqlite.queue import QueueFile
 from embed_pipeline_tests.contracts.job_store.scene import add_jobs, take
+
+PATIENCE = 30
 
 
 @pytest.fixture
@@ -151,6 +154,43 @@ def test_file_locked_for_too_long_is_busy_and_transient(
     other.close()
     assert raised.value.category is ErrorCategory.TRANSIENT
     assert len(take(store).jobs) == 1
+    store.close()
+
+
+class LateTime:
+    """A clock that jumps, and tells when it was first asked; nobody may wait by it."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.was_asked = threading.Event()
+
+    def monotonic(self) -> float:
+        self.was_asked.set()
+        return self.now
+
+    def sleep(self, _: float) -> None:
+        raise AssertionError("it has waited for its turn already")
+
+
+def test_turn_behind_other_threads_counts_as_waiting(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a run with many threads would take minutes to say that its queue is locked."""
+    store = store_at(path)
+    add_jobs(store)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    late = LateTime()
+    monkeypatch.setattr(connecting, "time", late)
+    with ThreadPoolExecutor(1) as threads:
+        with store.queue.reading():
+            second = threads.submit(take, store)
+            assert late.was_asked.wait(PATIENCE)
+            late.now = connecting.BUSY_PATIENCE + 1
+
+        assert isinstance(second.exception(PATIENCE), StoreBusy)
+
+    other.close()
     store.close()
 
 

@@ -24,7 +24,8 @@ from embed_pipeline.errors import (
 Parameters = Mapping[str, object] | Sequence[object]
 
 BUSY_PATIENCE = 30.0
-"""Seconds to wait for another process's transaction; ours last milliseconds."""
+"""Seconds to wait for another process's transaction, from when a thread asks; ours last
+milliseconds. Threads that wait in line wait together, not one after the other."""
 
 READ_PATIENCE = 0.05
 """Seconds for SQLite's own waiting: enough for a reader that meets another's recovery."""
@@ -65,9 +66,10 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing, alone: the connection is this thread's until the end of the block."""
+        deadline = _deadline()
         with self._lock, self.named_errors():
             connection = self._open()
-            self._begin(connection)
+            self._patiently(lambda: connection.execute("BEGIN IMMEDIATE"), until=deadline)
             try:
                 yield connection
                 connection.execute("COMMIT")
@@ -107,26 +109,23 @@ class Database:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.row_factory = sqlite3.Row
-        self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
+        wal = "PRAGMA journal_mode = WAL"
+        self._patiently(lambda: connection.execute(wal), until=_deadline())
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         connection.execute("PRAGMA foreign_keys = ON")
-        self._patiently(lambda: self._schema(connection))
+        self._patiently(lambda: self._schema(connection), until=_deadline())
 
-    def _begin(self, connection: sqlite3.Connection) -> None:
-        self._patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
-
-    def _patiently(self, action: Callable[[], Any]) -> None:
+    def _patiently(self, action: Callable[[], Any], *, until: float) -> None:
         """Retry while the file is locked, at random moments.
 
         SQLite's own busy handler waits in fixed steps, which starves one of several processes.
         """
-        deadline = time.monotonic() + BUSY_PATIENCE
         pause = 0.001
         while True:
             try:
                 action()
             except sqlite3.OperationalError as error:
-                if not _is_busy(error) or time.monotonic() > deadline:
+                if not _is_busy(error) or time.monotonic() > until:
                     raise
                 time.sleep(random.uniform(0, pause))
                 pause = min(pause * 2, 0.02)
@@ -144,6 +143,10 @@ class Database:
                 raise
             kind, what = _ERRORS[code]
             raise kind(f"The database {self.path} {what}.") from error
+
+
+def _deadline() -> float:
+    return time.monotonic() + BUSY_PATIENCE
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:
