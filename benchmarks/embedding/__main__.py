@@ -1,11 +1,11 @@
 """Entities per second through the whole queue, beside the limit and beside a peer.
 
     python -m benchmarks.embedding [--entities 10000] [--dimensions 1536] [--latency 0.1]
-                                   [--swapped] [--memory 100000] [--peer]
+                                   [--swapped] [--memory 30000 100000] [--peer]
 
 Both Neo4j servers and the provider run on loopback, on the same cores as the clients. The limit
 is the slower of the provider alone and the vector writes alone. `--swapped` puts the graph on
-the older server line, `--memory N` embeds N entities more and compares the peak memory, `--peer`
+the older server line, `--memory N …` embeds N entities more and compares the peak memory, `--peer`
 runs langchain-neo4j too (install requirements-benchmarks.txt for it).
 
 Both servers have done the same work several times before anything is measured, because a server in
@@ -167,9 +167,8 @@ def main() -> None:
             table.measure(PROVIDER, "ours", "provider", entities=count)
             table.measure(WRITES, "ours", "writes", entities=count)
             table.measure(OURS, "ours", "drain", entities=count)
-        if given.memory:
-            name = f"{OURS}, {given.memory}"
-            table.measure(name, "ours", "drain", entities=given.memory)
+        for many in given.memory:
+            table.measure(f"{OURS}, {many}", "ours", "drain", entities=many)
         for _ in range(ROUNDS if given.peer else 0):
             place.forget_indexes()
             table.measure(f"{PEER}, as published", "langchain", "--without-rust", entities=count)
@@ -184,7 +183,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--dimensions", type=int, default=1536)
     parser.add_argument("--latency", type=float, default=0.1, help="the provider's, in seconds")
     parser.add_argument("--swapped", action="store_true", help="the graph on the older line")
-    parser.add_argument("--memory", type=int, metavar="N", help="embed N entities as well")
+    parser.add_argument(
+        "--memory", type=int, nargs="+", default=[], metavar="N", help="embed N entities as well"
+    )
     parser.add_argument("--peer", action="store_true", help="run langchain-neo4j as well")
     return parser.parse_args()
 
