@@ -15,7 +15,6 @@ T = TypeVar("T")
 
 class Errand(Enum):
     LEASE = auto()
-    READ = auto()
     REQUEST = auto()
     WRITE = auto()
 

@@ -17,7 +17,7 @@ from embed_pipeline.telemetry import emit
 from embed_pipeline.worker.course import Course
 from embed_pipeline.worker.crew import Crew, Errand
 from embed_pipeline.worker.holding import Holding
-from embed_pipeline.worker.intake import Intake, Taken, read_in, take
+from embed_pipeline.worker.intake import Intake, take_in
 from embed_pipeline.worker.pace import SHORTEST_WAIT, Pace
 from embed_pipeline.worker.prepare import settle_without_request
 from embed_pipeline.worker.report import Ending, Tally
@@ -53,7 +53,7 @@ class Pipeline:
         begun = self._tools.clock.monotonic()
         try:
             if first is not None:
-                self._start_lease(first)
+                self._start_intake(first)
             while self._start_what_is_possible():
                 self._wait()
             self._close_all()
@@ -109,28 +109,26 @@ class Pipeline:
             return
         if self._batches and not self._may_hold_another():
             return
-        self._start_lease(None)
+        self._start_intake(None)
 
     def _may_hold_another(self) -> bool:
         if self._sending.is_waiting or self._writing.is_behind:
-            return False
-        if self._crew.busy(Errand.READ) > self._tools.plan.ahead:
             return False
         if self._must_be_empty or any(batch.travels_small for batch in self._batches):
             return False
         return len(self._batches) < self._tools.plan.most_batches
 
-    def _start_lease(self, lease: Lease | None) -> None:
+    def _start_intake(self, lease: Lease | None) -> None:
         self._must_be_empty = False
         self._crew.start(
             Errand.LEASE,
-            partial(take, self._tools, owner=self._owner, limit=self._limit, lease=lease),
-            then=self._taken,
+            partial(take_in, self._tools, owner=self._owner, limit=self._limit, lease=lease),
+            then=self._taken_in,
         )
 
-    def _taken(self, outcome: Future[Taken]) -> None:
-        taken = outcome.result()
-        refusal, holding = taken.lease.refusal, taken.holding
+    def _taken_in(self, outcome: Future[Intake]) -> None:
+        intake = outcome.result()
+        refusal, holding = intake.lease.refusal, intake.holding
         if refusal is not None:
             spent = refusal.reason is RefusalReason.BUDGET_SPENT
             self._course.end(Ending.BUDGET_SPENT if spent else Ending.REFUSED, refusal.until)
@@ -142,11 +140,9 @@ class Pipeline:
             self._close(holding)
         else:
             self._batches.append(holding)
-            reading = partial(read_in, self._tools, holding)
-            self._crew.start(Errand.READ, reading, then=partial(self._begin, holding))
+            self._begin(holding, intake)
 
-    def _begin(self, holding: Holding, outcome: Future[Intake]) -> None:
-        intake = outcome.result()
+    def _begin(self, holding: Holding, intake: Intake) -> None:
         if isinstance(intake.trouble, PageTooLarge):
             judge_too_large(holding, holding.lease.jobs, intake.trouble)
             return
@@ -154,9 +150,6 @@ class Pipeline:
             holding.release(holding.rest)
             verdict = judge_graph(holding, intake.trouble)
             self._course.end(verdict.ending, verdict.back_at)
-            return
-        if self._course.is_over:
-            holding.release(holding.rest)
             return
         settle_without_request(holding, intake.found)
         reused = [Paid(task=it, vector=vector, reused=True) for it, vector in intake.found.reusable]
@@ -217,7 +210,7 @@ class Pipeline:
                 is_answering = False
 
 
-def _give_back(outcome: Future[Taken]) -> None:
+def _give_back(outcome: Future[Intake]) -> None:
     """A lease that came too late: nobody would embed it, and its heartbeat would keep it."""
     with suppress(Exception):
         holding = outcome.result().holding

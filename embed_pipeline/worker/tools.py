@@ -22,8 +22,8 @@ class Plan:
     """How long a run that was told to stop waits for the requests it has sent."""
     concurrency: int = 4
     """Requests under way at once."""
-    writers: int = 3
-    """Pages under way at once: while one is completed in the queue, the graph takes the others."""
+    writers: int = 2
+    """Transactions with vectors under way at once."""
     ahead: int = 1
     """How far leasing and sending may be ahead of writing; 0 lets nothing overlap."""
     write_size: int = 250

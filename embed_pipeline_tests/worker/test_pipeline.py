@@ -305,21 +305,16 @@ def test_probe_that_comes_to_a_run_which_holds_others_is_given_back_at_once(
     world = build(plan=replace(WIDE, concurrency=2))
     world.fill(6)
     leases: list[Lease] = []
-    asked, free_again = threading.Event(), threading.Event()
+    free_again = threading.Event()
     lease, give_back = world.jobs.lease, world.jobs.breakers.give_back_probe
 
     def behind_an_outage(**wanted: Any) -> Lease:
         if len(leases) == 1:
-            _must(asked.wait(PATIENCE))
             error = record_of(ProviderUnavailable("503"))
             world.jobs.breakers.trip("mock", seen=0, error=error)
             world.clock.advance(SECOND)
         leases.append(lease(**wanted))
         return leases[-1]
-
-    def slow(_: Sequence[str]) -> None:
-        asked.set()
-        _must(free_again.wait(PATIENCE))
 
     def watched(name: str, *, seen: int) -> Breaker:
         breaker = give_back(name, seen=seen)
@@ -328,7 +323,7 @@ def test_probe_that_comes_to_a_run_which_holds_others_is_given_back_at_once(
 
     monkeypatch.setattr(world.jobs, "lease", behind_an_outage)
     monkeypatch.setattr(world.jobs.breakers, "give_back_probe", watched)
-    world.provider.script.append(slow)
+    world.provider.script.append(lambda _: _must(free_again.wait(PATIENCE)))
 
     tally = world.run(limit=2)
 
