@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 from collections.abc import Sequence
@@ -135,6 +136,19 @@ def test_run_leases_batch_after_batch(world: World) -> None:
 
     assert [len(request) for request in world.provider.requests] == [3, 3, 1]
     assert (tally.embedded, tally.ending) == (7, Ending.QUEUE_EMPTY)
+
+
+def test_what_was_there_before_is_kept_out_of_garbage_collections_during_a_run(
+    world: World,
+) -> None:
+    frozen: list[int] = []
+    world.fill(1)
+    world.provider.always = lambda _: frozen.append(gc.get_freeze_count())
+
+    world.run()
+
+    assert frozen[0] > 0
+    assert gc.get_freeze_count() == 0
 
 
 def test_two_workers_share_a_queue_and_pay_for_each_text_once(build: Build) -> None:
