@@ -169,6 +169,22 @@ class TestConcurrency:
 
         assert store.coverage(model=MODEL).entities == 20 * 25 + 25
 
+    def test_creating_does_not_wait_for_who_changes_what_is_there(
+        self, backend: Neo4jGraphBackend, store: EntityStore
+    ) -> None:
+        """A lock would be told of as a timeout."""
+        (there,) = add(store, 1)
+        server = backend.server
+        with (
+            server.driver.session(database=server.database) as session,
+            session.begin_transaction() as changing,
+        ):
+            changing.run(ENTITY + "SET e.updatedAt = 1", uid=there.uid).consume()
+
+            (found,) = store.create_entities([NewEntity(uid=there.uid, name="x")], model=MODEL)
+
+        assert (found.existing, found.entity) == (True, there)
+
     def test_threads_share_one_store(self, store: EntityStore) -> None:
         register(store)
 
@@ -444,6 +460,23 @@ class TestIndexes:
 
         assert len(store.search(vector(), model=MODEL).hits) == 1
         backend.server.run("DROP INDEX theirs")
+
+    def test_several_that_begin_at_once_make_one_index(self, backend: Neo4jGraphBackend) -> None:
+        backend.server.wipe()
+        empty(backend.server)
+        stores = [backend.open_store() for _ in range(4)]
+        together = Barrier(len(stores))
+
+        def begin(store: EntityStore) -> object:
+            together.wait()
+            return store.register_first_model(MODEL, dimensions=4)
+
+        with ThreadPoolExecutor(len(stores)) as threads:
+            records = list(threads.map(begin, stores))
+
+        assert len(set(records)) == 1
+        found = backend.server.run("SHOW VECTOR INDEXES YIELD name RETURN name")
+        assert found == [{"name": "embedding_index"}]
 
     def test_index_that_a_registration_did_not_get_to_is_made_by_the_next(
         self, store: EntityStore, second: EntityStore, backend: Neo4jGraphBackend

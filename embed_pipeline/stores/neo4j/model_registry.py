@@ -96,7 +96,14 @@ def ensure_indexes(graph: Graph, record: ModelRecord) -> None:
     """
     version = vector_names(record.vector_property).version
     if vector_index(graph, record) is None:
-        _create(graph, cypher.CREATE_VECTOR_INDEX, record, index=record.index_name)
+        _create(
+            graph,
+            cypher.CREATE_VECTOR_INDEX,
+            record,
+            index=record.index_name,
+            kind="VECTOR",
+            on=record.vector_property,
+        )
         if vector_index(graph, record) is None:
             raise SchemaMissing(
                 f"The vector index on {graph.mapping.label}.{record.vector_property} cannot be"
@@ -104,7 +111,7 @@ def ensure_indexes(graph: Graph, record: ModelRecord) -> None:
             )
     if _index(graph, kind="RANGE", on=version) is None:
         name = f"{version}_of_{graph.mapping.label}"
-        _create(graph, cypher.CREATE_VERSION_INDEX, record, index=name)
+        _create(graph, cypher.CREATE_VERSION_INDEX, record, index=name, kind="RANGE", on=version)
 
 
 def vector_index(graph: Graph, record: ModelRecord) -> IndexFound | None:
@@ -137,12 +144,19 @@ def _index(graph: Graph, *, kind: str, on: str) -> IndexFound | None:
     )
 
 
-def _create(graph: Graph, statement: str, record: ModelRecord, *, index: str) -> None:
-    graph.write(
-        lambda session: session.all(
-            statement, of=record.vector_property, index=index, dimensions=record.dimensions
+def _create(
+    graph: Graph, statement: str, record: ModelRecord, *, index: str, kind: str, on: str
+) -> None:
+    try:
+        graph.write(
+            lambda session: session.all(
+                statement, of=record.vector_property, index=index, dimensions=record.dimensions
+            )
         )
-    )
+    except SchemaMissing:
+        # Several may begin at once, and the server looks only before it waits for the other.
+        if _index(graph, kind=kind, on=on) is None:
+            raise
 
 
 def _register(session: GraphSession, wanted: ModelRecord) -> tuple[ModelRecord, ...]:
