@@ -13,9 +13,3 @@ HEAP = ("-Xms1g", "-Xmx1g")
 
 def production_server(spec: Spec, *, home: Path) -> Server:
     return Server(spec, home=home, settings=MEMORY, java_options=HEAP)
-
-
-def processor_seconds(process: int) -> float:
-    """What a process has used so far, its children that have ended not counted."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100

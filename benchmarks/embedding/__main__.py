@@ -8,11 +8,12 @@ is the slower of the provider alone and the vector writes alone. `--swapped` put
 the older server line, `--memory N …` embeds N entities more and compares the peak memory, `--peer`
 runs langchain-neo4j too (install requirements-benchmarks.txt for it).
 
-Both servers have done the same work several times before anything is measured, because a server in
+Both servers have done the same work many times before anything is measured, because a server in
 service has compiled its code and planned its statements; between the measurements the data goes and
 the schema stays; what a process of ours loads and opens once comes before its time is taken. What
-is compared takes turns, round after round, and its times are added up. The
-last columns are processor seconds, of the servers with all that a process does before and after.
+is compared takes turns, round after round, and its times are added up. The columns behind the
+memory are microseconds of processor per entity, of each process while the time was taken, and how
+much of all cores that is.
 """
 
 from __future__ import annotations
@@ -26,36 +27,43 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.servers import processor_seconds, production_server
+from benchmarks.embedding.stopwatch import OURSELVES, SERVERS, Measured
+from benchmarks.servers import production_server
 from embed_pipeline_tests.neo4j_bed import PAIR, SWAPPED_PAIR, Server, wiping
 from embed_pipeline_tests.neo4j_bed.probe import connect
 
-WARM_UPS, ROUNDS = 10, 3
+WARM_UPS, ROUNDS = 12, 5
 
-PROVIDER, WRITES, OURS, PEER = (
+PROVIDER, WRITES, QUEUE, IN_TURN, OURS, PEER = (
     "the provider alone",
     "vector writes alone",
+    "the queue alone",
+    "these three in turn",
     "embed_pipeline",
     "langchain-neo4j",
 )
-
-Measured = dict[str, float]
+PARTS = {PROVIDER: "provider", WRITES: "writes", QUEUE: "queue"}
+CORES = len(os.sched_getaffinity(0))
+PROCESSES = ("graph", "queue", "provider", OURSELVES)
 
 
 class Bench:
     """Two servers, a provider, and the settings by which a child process finds them."""
 
-    def __init__(self, servers: list[Server], port: int, home: Path, dimensions: int) -> None:
+    def __init__(self, servers: list[Server], provider: Provider, home: Path) -> None:
         self._servers = servers
+        processes = {one.spec.name: one.pid for one in servers} | {"provider": provider.process}
         self._environment = os.environ | {
+            SERVERS: " ".join(f"{name}={process}" for name, process in processes.items()),
             "EMBED_ENV": "local",
             "EMBED_STORE": "neo4j",
             "EMBED_HOME": str(home),
             "EMBEDDING_PROVIDER": "openai",
-            "EMBEDDING_DIMENSIONS": str(dimensions),
-            "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1",
+            "EMBEDDING_DIMENSIONS": str(provider.dimensions),
+            "OPENAI_BASE_URL": f"http://127.0.0.1:{provider.port}/v1",
             "OPENAI_API_KEY": "benchmark-key",
             "EMBEDDING_RATE_LIMIT_TOKENS": "1000000",
             "EMBED_ENTITY_TEXT": "name,summary",
@@ -70,7 +78,6 @@ class Bench:
             }
 
     def run(self, module: str, *arguments: str) -> Measured:
-        before = self._processor_seconds()
         finished = subprocess.run(
             [sys.executable, "-m", f"benchmarks.embedding.{module}", *arguments],
             env=self._environment,
@@ -81,15 +88,7 @@ class Bench:
         if finished.returncode:
             sys.exit(finished.stderr[-2_000:])
         measured: Measured = json.loads(finished.stdout.splitlines()[-1])
-        after = self._processor_seconds()
-        return {**measured, **{name: after[name] - before[name] for name in after}}
-
-    def _processor_seconds(self) -> Measured:
-        return {
-            f"{one.spec.name}_cpu": processor_seconds(one.pid)
-            for one in self._servers
-            if one.pid is not None
-        }
+        return measured
 
     def fresh(self, entities: int) -> None:
         for one in self._servers:
@@ -102,6 +101,13 @@ class Bench:
         for one in self._servers:
             with connect(one.address) as driver, driver.session() as session:
                 wiping.drop_vector_indexes(session)
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    process: int
+    port: int
+    dimensions: int
 
 
 @contextmanager
@@ -117,19 +123,25 @@ def bench(given: argparse.Namespace) -> Iterator[Bench]:
             stack.callback(one.stop)
         for one in servers:
             one.await_ready()
-        provider = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "benchmarks.embedding.provider_server"),
-                *("--latency", str(given.latency), "--dimensions", str(given.dimensions)),
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        stack.callback(provider.wait)
-        stack.callback(provider.terminate)
-        assert provider.stdout is not None
-        port = int(provider.stdout.readline())
-        yield Bench(servers, port, home, given.dimensions)
+        yield Bench(servers, stack.enter_context(provider(given)), home)
+
+
+@contextmanager
+def provider(given: argparse.Namespace) -> Iterator[Provider]:
+    serving = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "benchmarks.embedding.provider_server"),
+            *("--latency", str(given.latency), "--dimensions", str(given.dimensions)),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert serving.stdout is not None
+    try:
+        yield Provider(serving.pid, int(serving.stdout.readline()), given.dimensions)
+    finally:
+        serving.terminate()
+        serving.wait()
 
 
 class Table:
@@ -165,8 +177,8 @@ def main() -> None:
             place.run("ours", "drain", str(count))
         table = Table(place)
         for _ in range(ROUNDS):
-            table.measure(PROVIDER, "ours", "provider", entities=count)
-            table.measure(WRITES, "ours", "writes", entities=count)
+            for name, task in PARTS.items():
+                table.measure(name, "ours", task, entities=count)
             table.measure(OURS, "ours", "drain", entities=count)
         for many in given.memory:
             table.measure(f"{OURS}, {many}", "ours", "drain", entities=many)
@@ -195,15 +207,18 @@ def show(table: Table) -> None:
     ours, limit = table.rate(OURS), min(table.rate(PROVIDER), table.rate(WRITES))
     print(
         f"\n{'':30}{'entities/s':>11}{'of the limit':>13}{'ours is':>9}{'peak MB':>8}"
-        f"{'graph':>8}{'queue':>8}{'client':>8}"
+        + "".join(f"{name:>9}" for name in (*PROCESSES, "busy"))
     )
     for name, row in table.rows.items():
         speed = table.rate(name)
-        seconds = "".join(f"{row[key]:6.1f} s" for key in ("graph_cpu", "queue_cpu", "our_cpu"))
+        used = sum(row[process] for process in PROCESSES) / row["seconds"] / CORES
         print(
-            f"{name:30}{speed:11.0f}{speed / limit:13.2f}{ours / speed:8.1f}×"
-            f"{row['peak_mb']:8.0f}{seconds}"
+            f"{name:30}{speed:11.0f}{speed / limit:13.2f}{ours / speed:8.1f}×{row['peak_mb']:8.0f}"
+            + "".join(f"{row[process] / row['entities'] * 1e6:9.0f}" for process in PROCESSES)
+            + f"{used:9.0%}"
         )
+    in_turn = 1 / sum(1 / table.rate(name) for name in PARTS)
+    print(f"{IN_TURN:30}{in_turn:11.0f}{in_turn / limit:13.2f}{ours / in_turn:8.1f}×")
 
 
 def say(text: str) -> None:

@@ -12,7 +12,8 @@ import json
 import os
 import resource
 import sys
-import time
+
+from benchmarks.embedding.stopwatch import stopwatch
 
 
 def main() -> None:
@@ -28,32 +29,23 @@ def main() -> None:
         # In its favour: texts travel as they are, because its tokenizer comes from the network.
         check_embedding_ctx_length=False,
     )
-    begun, processed = time.perf_counter(), time.process_time()
-    store = Neo4jVector.from_existing_graph(
-        embedding,
-        node_label="Entity",
-        text_node_properties=["name", "summary"],
-        embedding_node_property="embedding",
-        index_name="peer_index",
-        url=os.environ["EMBED_GRAPH_URI"],
-        username=os.environ["EMBED_GRAPH_USER"],
-        password=os.environ["EMBED_GRAPH_PASSWORD"],
-        database=os.environ["EMBED_GRAPH_DATABASE"],
-    )
-    seconds = time.perf_counter() - begun
+    count = int(sys.argv[2])
+    with stopwatch(count) as measured:
+        store = Neo4jVector.from_existing_graph(
+            embedding,
+            node_label="Entity",
+            text_node_properties=["name", "summary"],
+            embedding_node_property="embedding",
+            index_name="peer_index",
+            url=os.environ["EMBED_GRAPH_URI"],
+            username=os.environ["EMBED_GRAPH_USER"],
+            password=os.environ["EMBED_GRAPH_PASSWORD"],
+            database=os.environ["EMBED_GRAPH_DATABASE"],
+        )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     (found,) = store.query("MATCH (e:Entity) WHERE e.embedding IS NOT NULL RETURN count(e) AS n")
-    assert found["n"] == int(sys.argv[2]), f"{found['n']} of {sys.argv[2]} entities are embedded"
-    print(
-        json.dumps(
-            {
-                "entities": found["n"],
-                "seconds": seconds,
-                "peak_mb": peak,
-                "our_cpu": time.process_time() - processed,
-            }
-        )
-    )
+    assert found["n"] == count, f"{found['n']} of {count} entities are embedded"
+    print(json.dumps(measured | {"peak_mb": peak}))
 
 
 if __name__ == "__main__":

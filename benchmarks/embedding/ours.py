@@ -1,6 +1,7 @@
 """What one process of ours does, measured from inside it; run by `benchmarks.embedding`.
 
-    python -m benchmarks.embedding.ours (warm-up | fill | drain | check | provider | writes) N
+    python -m benchmarks.embedding.ours (warm-up | fill | check) N
+    python -m benchmarks.embedding.ours (drain | provider | writes | queue) N
 
 The settings come from the environment. Prints one line of JSON.
 """
@@ -10,15 +11,18 @@ from __future__ import annotations
 import json
 import resource
 import sys
-import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 
 import numpy as np
 
+from benchmarks.embedding.stopwatch import Measured, stopwatch
 from embed_pipeline.model.embedding import VectorWrite
 from embed_pipeline.model.entity import NewEntity, embedding_text
 from embed_pipeline.model.job import EntityUid
+from embed_pipeline.model.lease import Lease
 from embed_pipeline.settings import load_settings
 from embed_pipeline.telemetry import configure
 from embed_pipeline.wiring import initialise_stores, open_tools
@@ -42,13 +46,12 @@ WORDS = (
 )
 
 
-def fill(tools: Tools, count: int) -> dict[str, float]:
+def fill(tools: Tools, count: int) -> Measured:
     """Entities of some thirty words each, and a job for every one of them."""
-    begun = time.perf_counter()
     for start in range(0, count, 1000):
         page = [_entity(number) for number in range(start, min(start + 1000, count))]
         create_entities(tools.jobs, tools.graph, page, model=tools.model)
-    return {"entities": count, "seconds": time.perf_counter() - begun}
+    return {}
 
 
 def get_ready(tools: Tools) -> None:
@@ -59,41 +62,40 @@ def get_ready(tools: Tools) -> None:
     tools.provider.fit(["text"])
 
 
-def drain_all(tools: Tools, count: int) -> dict[str, float]:
+def drain_all(tools: Tools, count: int) -> Measured:
     get_ready(tools)
-    begun = time.perf_counter()
-    drain(tools, owner="benchmark", pace=Pace(tools.clock, limit=timedelta(hours=1)))
-    return {"entities": count, "seconds": time.perf_counter() - begun}
+    with stopwatch(count) as measured:
+        drain(tools, owner="benchmark", pace=Pace(tools.clock, limit=timedelta(hours=1)))
+    return measured
 
 
-def warm_up(tools: Tools, count: int) -> dict[str, float]:
+def warm_up(tools: Tools, count: int) -> Measured:
     """Many small batches: the servers compile what is called often, not what takes long."""
     fill(tools, count)
     drain(tools, owner="warm-up", limit=10, pace=Pace(tools.clock, limit=timedelta(hours=1)))
     return {}
 
 
-def check(tools: Tools, count: int) -> dict[str, float]:
+def check(tools: Tools, count: int) -> Measured:
     """By the graph itself, not by what a run says of itself."""
     embedded = tools.graph.coverage(model=tools.model).embedded
     assert embedded == count, f"{embedded} of {count} entities are embedded"
     return {}
 
 
-def provider_alone(tools: Tools, count: int) -> dict[str, float]:
+def provider_alone(tools: Tools, count: int) -> Measured:
     """The same texts in the same requests, and nothing else."""
     entities = map(_entity, range(count))
     texts = [embedding_text((it.name, *it.properties.values())) for it in entities]
     size = tools.plan.batch_size
     pages = [texts[start : start + size] for start in range(0, count, size)]
     get_ready(tools)
-    begun = time.perf_counter()
-    with ThreadPoolExecutor(tools.plan.concurrency) as pool:
+    with stopwatch(count) as measured, ThreadPoolExecutor(tools.plan.concurrency) as pool:
         list(pool.map(tools.provider.embed, pages))
-    return {"entities": count, "seconds": time.perf_counter() - begun}
+    return measured
 
 
-def writes_alone(tools: Tools, count: int) -> dict[str, float]:
+def writes_alone(tools: Tools, count: int) -> Measured:
     """The same vectors by the same statement, and nothing else; the entities are there already."""
     get_ready(tools)
     uids = [EntityUid(f"e{number:07}") for number in range(count)]
@@ -107,10 +109,30 @@ def writes_alone(tools: Tools, count: int) -> dict[str, float]:
     ]
     size = tools.plan.write_size
     pages = [writes[start : start + size] for start in range(0, count, size)]
-    begun = time.perf_counter()
-    with ThreadPoolExecutor(tools.plan.writers) as pool:
+    with stopwatch(count) as measured, ThreadPoolExecutor(tools.plan.writers) as pool:
         list(pool.map(lambda page: tools.graph.write_vectors(page, model=tools.model), pages))
-    return {"entities": count, "seconds": time.perf_counter() - begun}
+    return measured
+
+
+def queue_alone(tools: Tools, count: int) -> Measured:
+    """The same leases and the same completions, and nothing between them."""
+    get_ready(tools)
+    size = tools.plan.write_size
+    with stopwatch(count) as measured, ThreadPoolExecutor(tools.plan.writers) as pool:
+        while jobs := (lease := _lease(tools)).jobs:
+            ids = [job.id for job in jobs]
+            pages = [ids[start : start + size] for start in range(0, len(ids), size)]
+            list(pool.map(partial(tools.jobs.complete, lease), pages))
+    return measured
+
+
+def _lease(tools: Tools) -> Lease:
+    return tools.jobs.lease(
+        owner="benchmark",
+        model=tools.model,
+        limit=tools.plan.batch_size,
+        token=uuid.uuid4().hex,
+    )
 
 
 def _entity(number: int) -> NewEntity:
@@ -129,6 +151,7 @@ TASKS = {
     "check": check,
     "provider": provider_alone,
     "writes": writes_alone,
+    "queue": queue_alone,
 }
 
 
@@ -138,10 +161,9 @@ def main() -> None:
     configure(level=settings.logging.level, format="json")
     initialise_stores(settings)
     tools = open_tools(settings)
-    begun = time.process_time()
     measured = TASKS[task](tools, count)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps(measured | {"peak_mb": peak, "our_cpu": time.process_time() - begun}))
+    print(json.dumps(measured | {"peak_mb": peak}))
 
 
 if __name__ == "__main__":
