@@ -97,9 +97,16 @@ class JobStore(Protocol):
         """End jobs well; one that was asked for again meanwhile goes back to pending."""
 
     @abstractmethod
-    def fail(self, lease: Lease, failures: Mapping[JobId, FailureRecord]) -> FailReport:
+    def fail(
+        self,
+        lease: Lease,
+        failures: Mapping[JobId, FailureRecord],
+        *,
+        is_counted: bool = False,
+    ) -> FailReport:
         """Charge an attempt: back to pending after a backoff, or failed for good.
 
+        `is_counted` where the health knows of these errors already, by a breaker that they opened.
         A CRITICAL error is nobody's attempt: such jobs are deferred, and this call refuses them.
         """
 

@@ -20,8 +20,12 @@ class RateLimiter(Protocol):
         """Never more than the limit in any window of the interval, summed over everybody."""
 
     @abstractmethod
-    def give_back(self, grant: Grant, *, unused: Spent | None = None) -> None:
-        """Return a grant that was not sent, or the part of it that was not needed."""
+    def give_back(self, grant: Grant) -> None:
+        """Return a grant that was not sent."""
+
+    @abstractmethod
+    def settle(self, grant: Grant, *, tokens: int) -> None:
+        """The provider's own count in the place of our estimate, whether it is less or more."""
 
     @abstractmethod
     def pause(self, duration: timedelta) -> None:

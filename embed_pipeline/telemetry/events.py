@@ -47,6 +47,9 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         "breaker.opened": EventKind(WARNING, "{breaker} does not answer; everybody waits."),
         "breaker.closed": EventKind(INFO, "{breaker} answers again."),
         "limiter.exhausted": EventKind(INFO, "The budget of this interval is used up."),
+        "limiter.grant_outdated": EventKind(
+            WARNING, "A grant was old before it could be used: the queue's database is slow."
+        ),
         "limiter.paused": EventKind(INFO, "Nobody gets any of its budget until then."),
         "provider.fell_back": EventKind(WARNING, "Another provider steps in."),
         # entities and models

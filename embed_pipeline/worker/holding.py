@@ -104,10 +104,13 @@ class Holding:
             **self._circumstances(failure, limiter=self.tools.limiter.allowance()),
         )
 
-    def fail(self, jobs: Sequence[EmbedJob], failure: FailureRecord) -> None:
+    def fail(
+        self, jobs: Sequence[EmbedJob], failure: FailureRecord, *, is_counted: bool = False
+    ) -> None:
         if not jobs:
             return
-        report = self.tools.jobs.fail(self.lease, {job.id: failure for job in jobs})
+        failures = {job.id: failure for job in jobs}
+        report = self.tools.jobs.fail(self.lease, failures, is_counted=is_counted)
         self.tally.failed += len(report.failed)
         self.tally.retried += len(report.retried)
         done = (*report.failed, *report.retried)

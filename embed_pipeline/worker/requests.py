@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from embed_pipeline.errors import InputRefused
 from embed_pipeline.model.job import EmbedJob, JobId
 from embed_pipeline.model.window import RateLimit, Spent
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider, Input, Limits
 from embed_pipeline.worker.prepare import Task
+
+HARMLESS = Input(text="text", tokens=1)
+"""What no provider has a reason to refuse."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +28,16 @@ class Request:
     parcels: tuple[Parcel, ...]
     started: bool = False
     """Part of a request that was sent before: it waits for budget under heartbeat."""
+    refusal: InputRefused | None = None
+    """The answer to its only text, not yet believed: a harmless text is sent in its place."""
+
+    @property
+    def inputs(self) -> list[Input]:
+        return [parcel.input for parcel in self.parcels] if self.refusal is None else [HARMLESS]
 
     @property
     def texts(self) -> list[str]:
-        return [parcel.input.text for parcel in self.parcels]
+        return [each.text for each in self.inputs]
 
     @property
     def jobs(self) -> list[EmbedJob]:
@@ -38,11 +48,21 @@ class Request:
         return [job.id for job in self.jobs]
 
     @property
-    def travels_alone(self) -> bool:
+    def is_one_text(self) -> bool:
         return len(self.parcels) == 1
 
+    @property
+    def travels_alone(self) -> bool:
+        """Whether an error can only be this one job's; several may have the same text."""
+        return len(self.jobs) == 1 and self.refusal is None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether an error may be any of these jobs'."""
+        return len(self.jobs) > 1 and self.refusal is None
+
     def cost(self, limit: RateLimit | None) -> Spent:
-        tokens = sum(parcel.input.tokens for parcel in self.parcels)
+        tokens = sum(each.tokens for each in self.inputs)
         if limit is None or limit.tokens is None:
             return Spent(requests=1, tokens=tokens)
         # A text over the whole budget takes all of it; it would never fit otherwise.
@@ -66,6 +86,10 @@ class Request:
             Request(parcels=self.parcels[:middle], started=True),
             Request(parcels=self.parcels[middle:], started=True),
         )
+
+    def doubting(self, refusal: InputRefused) -> Request:
+        """The same jobs, and a harmless text: where that is refused too, no text is at fault."""
+        return replace(self, started=True, refusal=refusal)
 
 
 def requests_for(

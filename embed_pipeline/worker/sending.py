@@ -8,11 +8,11 @@ from concurrent.futures import Future
 from datetime import datetime
 from functools import partial
 
-from embed_pipeline.errors import InputRefused
+from embed_pipeline.errors import InputRefused, SettingsRefused
 from embed_pipeline.model.job import JobId
-from embed_pipeline.model.window import Spent
 from embed_pipeline.ports.embedding_provider import Embedded
-from embed_pipeline.worker.call import answers_at_all, ask
+from embed_pipeline.telemetry import emit
+from embed_pipeline.worker.call import ask
 from embed_pipeline.worker.course import Course
 from embed_pipeline.worker.crew import Crew, Errand
 from embed_pipeline.worker.gate import Admitted, Cut, Held, admit, is_outdated
@@ -20,7 +20,7 @@ from embed_pipeline.worker.holding import Holding
 from embed_pipeline.worker.report import Ending
 from embed_pipeline.worker.requests import Request
 from embed_pipeline.worker.tools import Tools
-from embed_pipeline.worker.verdicts import close_breaker, judge
+from embed_pipeline.worker.verdicts import close_breaker, fail_refused, judge
 from embed_pipeline.worker.write import Paid
 
 
@@ -75,6 +75,9 @@ class Sending:
     def start_next(self) -> None:
         """Send the next request, if it may go."""
         holding, request = self._waiting.popleft()
+        if request.refusal is not None and self._was_answered:
+            fail_refused(holding, request, request.refusal)
+            return
         if not holding.heartbeat.may_start(request.job_ids):
             holding.release(request.job_ids)
             return
@@ -98,12 +101,7 @@ class Sending:
         """None when the grant was too old to be used: nothing was sent."""
         if is_outdated(self._tools, admitted):
             return None
-        try:
-            return ask(self._tools.provider, request.texts)
-        except InputRefused:
-            if request.travels_alone and not self._was_answered and answers_at_all(self._tools):
-                self._was_answered = True
-            raise
+        return ask(self._tools.provider, request.texts)
 
     def _answered(
         self,
@@ -119,22 +117,26 @@ class Sending:
         answer = outcome.result()
         if answer is None:
             holding.tally.requests -= 1
+            emit("limiter.grant_outdated", provider=self._tools.provider.name)
             self._tools.limiter.give_back(admitted.grant)
             self._waiting.appendleft((holding, request))
             return
         self._was_answered = True
-        # First of all: what is paid for must not be lost to an error of the books.
-        self._deliver(holding, _paid(request, answer))
+        if request.refusal is not None:
+            fail_refused(holding, request, request.refusal)
+        else:
+            # First of all: what is paid for must not be lost to an error of the books.
+            self._deliver(holding, _paid(request, answer))
         holding.tally.tokens += answer.tokens
-        holding.tally.truncated += sum(parcel.input.truncated for parcel in request.parcels)
+        holding.tally.truncated += sum(each.truncated for each in request.inputs)
         self._keep_books(admitted, answer)
 
     def _keep_books(self, admitted: Admitted, answer: Embedded) -> None:
         limiter, grant = self._tools.limiter, admitted.grant
         close_breaker(self._tools, admitted.breaker)
         counts_tokens = limiter.limit is not None and limiter.limit.tokens is not None
-        if counts_tokens and 0 < answer.tokens < grant.cost.tokens:
-            limiter.give_back(grant, unused=Spent(tokens=grant.cost.tokens - answer.tokens))
+        if counts_tokens and answer.tokens not in (0, grant.cost.tokens):
+            limiter.settle(grant, tokens=answer.tokens)
         if answer.headroom is not None:
             limiter.heed(answer.headroom)
 
@@ -144,6 +146,14 @@ class Sending:
         if self._course.ending is Ending.STOPPED:  # nobody is charged for what was cut short
             holding.release(request.job_ids)
             return
+        if isinstance(error, InputRefused) and request.is_one_text and not self._was_answered:
+            # Else every job of the queue would fail for a setting that the provider refuses.
+            if request.refusal is None:
+                close_breaker(self._tools, admitted.breaker)
+                self._waiting.appendleft((holding, request.doubting(error)))
+                return
+            message = f"Any text is refused, so the settings are at fault: {error}"
+            error = SettingsRefused(message)
         verdict = judge(holding, request, error, admitted)
         self._waiting.extendleft((holding, half) for half in reversed(verdict.again))
         if verdict.ending is not None:

@@ -25,8 +25,11 @@ class Unlimited(RateLimiter):
         now = self._clock.now()
         return Grant(cost=cost, bucket=now, valid_until=now + _FOR_EVER)
 
-    def give_back(self, grant: Grant, *, unused: Spent | None = None) -> None:
+    def give_back(self, grant: Grant) -> None:
         """Nothing was taken from anybody."""
+
+    def settle(self, grant: Grant, *, tokens: int) -> None:
+        """Nobody counts them."""
 
     def pause(self, duration: timedelta) -> None:
         """A provider without a budget asks nobody to wait."""

@@ -54,13 +54,17 @@ def judge(holding: Holding, request: Request, error: Exception, admitted: Admitt
             holding.defer(request.jobs, failure)
             ending = holding.halt(failure, seen=admitted.switch.generation)
             return Verdict(ending=ending, back_at=_after_halt(tools, ending))
-        case InputRefused() | InputTooLarge() if not request.travels_alone:
+        case InputRefused() | InputTooLarge() if not request.is_one_text:
             return Verdict(again=request.halves())
         case InputRefused() | InputTooLarge():
-            holding.fail(request.jobs, record_of(error))
+            fail_refused(holding, request, error)
             return Verdict()
         case _:
             return _broken(holding, request, error, admitted.breaker)
+
+
+def fail_refused(holding: Holding, request: Request, refusal: InputRefused | InputTooLarge) -> None:
+    holding.fail(request.jobs, record_of(refusal))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,14 +113,15 @@ def _broken(holding: Holding, request: Request, error: Exception, breaker: Break
     failure, breakers = record_of(error), holding.tools.jobs.breakers
     after = breakers.read(breaker.name)
     is_straggler = after.generation != breaker.generation
-    if isinstance(error, TransientError):
+    is_outage = isinstance(error, TransientError)
+    if is_outage:
         after = breakers.trip(breaker.name, seen=breaker.generation, error=failure)
     if holding.lease.probe:
         delay = pause_at(after.level) if after.is_open else timedelta(0)
         holding.defer(request.jobs, failure, delay=delay)
     elif request.travels_alone and not is_straggler:
-        holding.fail(request.jobs, failure)
+        holding.fail(request.jobs, failure, is_counted=is_outage)
     else:
-        holding.defer(request.jobs, failure, strike=not request.travels_alone)
+        holding.defer(request.jobs, failure, strike=request.is_shared)
     # Closed again by somebody's probe, or never opened: then it may go on at once.
     return Verdict(ending=Ending.REFUSED, back_at=after.until or holding.tools.jobs.now())

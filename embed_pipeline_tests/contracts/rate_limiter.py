@@ -97,9 +97,22 @@ class RateLimiterContract:
         grant = granted(limiter, Spent(requests=1, tokens=900))
 
         denied(limiter, Spent(requests=1, tokens=101))
-        limiter.give_back(grant, unused=Spent(tokens=500))
+        limiter.give_back(grant)
 
-        granted(limiter, Spent(requests=1, tokens=600))
+        granted(limiter, Spent(requests=1, tokens=1_000))
+
+    @pytest.mark.parametrize(("counted", "left"), [(400, 600), (500, 500), (950, 50), (5_000, 0)])
+    def test_tokens_that_the_provider_counts_replace_the_estimate(
+        self, backend: QueueBackend, counted: int, left: int
+    ) -> None:
+        limit = RateLimit(requests=100, interval=MINUTE, tokens=1_000)
+        limiter = backend.open_limiter(provider="openai", limit=limit)
+        grant = granted(limiter, Spent(requests=1, tokens=500))
+
+        limiter.settle(grant, tokens=counted)
+
+        denied(limiter, Spent(requests=1, tokens=left + 1))
+        assert max(0, limiter.allowance().tokens or 0) == left
 
     def test_pause_stops_everybody_until_it_is_over(
         self, backend: QueueBackend, limiter: RateLimiter, clock: FakeClock

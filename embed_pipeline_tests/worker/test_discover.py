@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from embed_pipeline.errors import InputRefused
 from embed_pipeline.model.job import JobStatus
-from embed_pipeline.worker.call import HARMLESS
 from embed_pipeline.worker.discover import Bounds, discover
 from embed_pipeline.worker.force import force_embedding
+from embed_pipeline.worker.requests import HARMLESS
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
 from embed_pipeline_tests.worker.scene import MODEL, World, entity, uid
@@ -23,7 +23,7 @@ def add_unqueued(world: World, *numbers: int, note: str | None = None) -> None:
 
 def refuse_all(world: World) -> None:
     def refuse(texts: Sequence[str]) -> None:
-        if texts != [HARMLESS]:
+        if texts != [HARMLESS.text]:
             raise InputRefused("refused")
 
     world.provider.always = refuse

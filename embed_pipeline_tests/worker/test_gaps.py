@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from embed_pipeline.errors import InputRefused
 from embed_pipeline.model.job import JobStatus
-from embed_pipeline.worker.call import HARMLESS
 from embed_pipeline.worker.discover import discover
 from embed_pipeline.worker.gaps import MOST_ASKED, has_gaps
+from embed_pipeline.worker.requests import HARMLESS
 from embed_pipeline_tests.worker.scene import MODEL, World, entity, uid
 
 
 def refuse(texts: Sequence[str]) -> None:
-    if texts != [HARMLESS]:
+    if texts != [HARMLESS.text]:
         raise InputRefused("refused")
 
 

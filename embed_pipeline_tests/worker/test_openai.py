@@ -12,9 +12,9 @@ import pytest
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.model.job import JobStatus
 from embed_pipeline.model.switch import SwitchState
-from embed_pipeline.worker.call import HARMLESS
 from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.requests import HARMLESS
 from embed_pipeline_tests.clocks import SECOND, FakeClock
 from embed_pipeline_tests.openai_faults import (
     DROP,
@@ -171,4 +171,4 @@ def test_queue_of_nothing_but_refused_texts_fails_them_and_halts_nobody(
     assert (tally.failed, tally.ending) == (5, Ending.QUEUE_EMPTY)
     assert {job.error_type for job in world.all_jobs} == {"InputRefused"}
     asked = [request.texts for request in server.requests]
-    assert asked.count((HARMLESS,)) == 1, "one more call for the whole run"
+    assert asked.count((HARMLESS.text,)) == 1, "one more call for the whole run"

@@ -27,7 +27,7 @@ def raising(error: BaseException) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("the queue is down"), KeyboardInterrupt()])
-@pytest.mark.parametrize("books", ["heed", "give_back"])
+@pytest.mark.parametrize("books", ["heed", "settle"])
 def test_answer_is_written_though_its_books_cannot_be_kept(
     build: Build, monkeypatch: pytest.MonkeyPatch, books: str, error: BaseException
 ) -> None:

@@ -46,6 +46,16 @@ def test_request_is_cut_to_the_tokens_that_are_left(build: Build) -> None:
     assert tally.released == 40 - len(done)
 
 
+def test_tokens_above_the_estimate_are_taken_from_the_budget(build: Build) -> None:
+    world = build(requests=100, tokens=1_000)
+    world.provider.always = lambda texts: replace(world.provider.answer(texts), tokens=900)
+    world.create(entity("one"))
+
+    world.run()
+
+    assert world.limiter.allowance().tokens == 100
+
+
 def test_small_texts_use_what_is_left_behind_a_big_one(build: Build) -> None:
     world = build(requests=100, tokens=1_000)
     world.provider.always = lambda texts: replace(world.provider.answer(texts), tokens=0)

@@ -26,6 +26,7 @@ def fail(
     failures: Mapping[JobId, FailureRecord],
     *,
     policy: RetryPolicy,
+    is_counted: bool,
 ) -> FailReport:
     held = transaction.locked(cypher.LOCK_HELD_JOBS, **held_by(lease, list(failures)))["jobs"]
     changes: Changes = {cypher.RETRY_LATER: [], cypher.START_AFRESH: [], cypher.FAIL_JOBS: []}
@@ -37,7 +38,9 @@ def fail(
         transaction.run_each(statement, wanted)
     failed = _ids(changes[cypher.FAIL_JOBS])
     retried = _ids([*changes[cypher.RETRY_LATER], *changes[cypher.START_AFRESH]])
-    _account(transaction, lease, failures, retried, failed)
+    _account(transaction, lease, retried, failed)
+    if not is_counted:
+        _note(transaction, [failures[job_id] for job_id in (*retried, *failed)])
     lost = set(failures) - set(retried) - set(failed)
     return FailReport(retried=retried, failed=failed, lost=tuple(sorted(lost)))
 
@@ -68,7 +71,6 @@ def _ids(changes: Sequence[Mapping[str, object]]) -> tuple[JobId, ...]:
 def _account(
     transaction: QueueTransaction,
     lease: Lease,
-    failures: Mapping[JobId, FailureRecord],
     retried: Sequence[JobId],
     failed: Sequence[JobId],
 ) -> None:
@@ -76,11 +78,10 @@ def _account(
         return
     transaction.record("jobs.failed", owner=lease.owner, job_ids=failed, retried=list(retried))
     transaction.count(jobs_retried=len(retried), jobs_failed=len(failed))
-    # A deleted entity says nothing about the health of the pipeline.
-    counted = [
-        failures[job_id]
-        for job_id in (*retried, *failed)
-        if failures[job_id].fail_code != ENTITY_GONE
-    ]
+
+
+def _note(transaction: QueueTransaction, failures: Sequence[FailureRecord]) -> None:
+    """A deleted entity says nothing about the health of the pipeline."""
+    counted = [failure for failure in failures if failure.fail_code != ENTITY_GONE]
     if counted:
         health.note_failures(transaction, counted)

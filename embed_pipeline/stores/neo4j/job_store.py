@@ -145,13 +145,17 @@ class Neo4jJobStore(JobStore):
             lambda transaction: settling.complete(transaction, lease, job_ids, reason=reason)
         )
 
-    def fail(self, lease: Lease, failures: Mapping[JobId, FailureRecord]) -> FailReport:
+    def fail(
+        self, lease: Lease, failures: Mapping[JobId, FailureRecord], *, is_counted: bool = False
+    ) -> FailReport:
         failing.refuse_critical(failures)
         if not failures:
             return FailReport()
         policy = self._policy.retry
         return self.queue.write(
-            lambda transaction: failing.fail(transaction, lease, failures, policy=policy)
+            lambda transaction: failing.fail(
+                transaction, lease, failures, policy=policy, is_counted=is_counted
+            )
         )
 
     def recover_stale(self, *, limit: int = 10_000) -> Recovery:

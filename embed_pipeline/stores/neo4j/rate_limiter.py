@@ -47,18 +47,22 @@ class Neo4jRateLimiter(RateLimiter):
 
         return self._queue.write(work)
 
-    def give_back(self, grant: Grant, *, unused: Spent | None = None) -> None:
-        back = unused or grant.cost
+    def give_back(self, grant: Grant) -> None:
+        self._return(grant.bucket, grant.cost)
 
+    def settle(self, grant: Grant, *, tokens: int) -> None:
+        self._return(grant.bucket, Spent(tokens=grant.cost.tokens - tokens))
+
+    def _return(self, bucket: datetime, back: Spent) -> None:
         def work(transaction: QueueTransaction) -> None:
             _, window = self._lock(transaction)
-            spent = window.buckets.get(grant.bucket)
+            spent = window.buckets.get(bucket)
             if spent is not None:
                 # A grant is never returned twice into the negative, whatever a caller repeats.
                 left = Spent(
                     max(0, spent.requests - back.requests), max(0, spent.tokens - back.tokens)
                 )
-                self._save(transaction, {**window.buckets, grant.bucket: left})
+                self._save(transaction, {**window.buckets, bucket: left})
 
         self._queue.write(work)
 

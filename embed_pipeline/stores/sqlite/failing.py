@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.model.admission import outlives_failure
@@ -22,6 +22,7 @@ def fail(
     failures: Mapping[JobId, FailureRecord],
     *,
     policy: RetryPolicy,
+    is_counted: bool,
 ) -> FailReport:
     refuse_critical(failures)
     held = transaction.all(
@@ -36,7 +37,9 @@ def fail(
         job = rows.job_of(row)
         goes_on = _settle(transaction, row["seq"], job, failures[job.id], policy)
         (retried if goes_on else failed).append(job.id)
-    _account(transaction, lease, failures, retried, failed)
+    _account(transaction, lease, retried, failed)
+    if not is_counted:
+        _note(transaction, [failures[job_id] for job_id in (*retried, *failed)])
     lost = tuple(in_order(set(failures) - set(retried) - set(failed)))
     return FailReport(retried=tuple(retried), failed=tuple(failed), lost=lost)
 
@@ -79,7 +82,6 @@ def _settle(
 def _account(
     transaction: QueueTransaction,
     lease: Lease,
-    failures: Mapping[JobId, FailureRecord],
     retried: list[JobId],
     failed: list[JobId],
 ) -> None:
@@ -87,11 +89,10 @@ def _account(
         return
     transaction.record("jobs.failed", owner=lease.owner, job_ids=failed, retried=retried)
     transaction.count(jobs_retried=len(retried), jobs_failed=len(failed))
-    # A deleted entity says nothing about the health of the pipeline.
-    counted = [
-        failures[job_id]
-        for job_id in (*retried, *failed)
-        if failures[job_id].fail_code != ENTITY_GONE
-    ]
+
+
+def _note(transaction: QueueTransaction, failures: Sequence[FailureRecord]) -> None:
+    """A deleted entity says nothing about the health of the pipeline."""
+    counted = [failure for failure in failures if failure.fail_code != ENTITY_GONE]
     if counted:
         health.note_failures(transaction, counted)

@@ -137,11 +137,15 @@ class SqliteJobStore(JobStore):
         with self.queue.transaction() as transaction:
             return settling.complete(transaction, lease, job_ids, reason=reason)
 
-    def fail(self, lease: Lease, failures: Mapping[JobId, FailureRecord]) -> FailReport:
+    def fail(
+        self, lease: Lease, failures: Mapping[JobId, FailureRecord], *, is_counted: bool = False
+    ) -> FailReport:
         if not failures:
             return FailReport()
         with self.queue.transaction() as transaction:
-            return failing.fail(transaction, lease, failures, policy=self._policy.retry)
+            return failing.fail(
+                transaction, lease, failures, policy=self._policy.retry, is_counted=is_counted
+            )
 
     def recover_stale(self, *, limit: int = 10_000) -> Recovery:
         return self._recover(

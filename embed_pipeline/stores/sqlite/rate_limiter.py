@@ -49,11 +49,15 @@ class SqliteRateLimiter(RateLimiter):
             )
             return Grant(cost=cost, bucket=bucket, valid_until=now + limit.grant_lasts)
 
-    def give_back(self, grant: Grant, *, unused: Spent | None = None) -> None:
+    def give_back(self, grant: Grant) -> None:
+        self._return(grant.bucket, grant.cost)
+
+    def settle(self, grant: Grant, *, tokens: int) -> None:
+        self._return(grant.bucket, Spent(tokens=grant.cost.tokens - tokens))
+
+    def _return(self, bucket: datetime, back: Spent) -> None:
         with self._queue.transaction() as transaction:
-            transaction.run(
-                sql.RETURN_TO_BUCKET, **self._in_bucket(grant.bucket, unused or grant.cost)
-            )
+            transaction.run(sql.RETURN_TO_BUCKET, **self._in_bucket(bucket, back))
 
     def pause(self, duration: timedelta) -> None:
         with self._queue.transaction() as transaction:

@@ -376,6 +376,15 @@ class HealthContract:
 
         assert store.health.report().success_rate == 1.0
 
+    def test_error_that_a_breaker_has_counted_is_not_counted_again(self, store: JobStore) -> None:
+        lease, job_id = leased_job(store)
+        store.breakers.trip(PROVIDER, seen=0, error=TRANSIENT)
+
+        report = store.fail(lease, {job_id: TRANSIENT}, is_counted=True)
+
+        assert report.retried == (job_id,)
+        assert store.health.report().consecutive_failures == 1
+
     def test_gone_entity_says_nothing_about_health(self, store: JobStore) -> None:
         lease, job_id = leased_job(store)
 
