@@ -55,6 +55,7 @@ class OpenAIWorld(World):
         server: OpenAIServer,
         *,
         timeout: timedelta = timedelta(seconds=30),
+        budget: int = 1_000,
         **settings: Any,
     ) -> None:
         super().__init__(home, clock, **settings)
@@ -65,7 +66,7 @@ class OpenAIWorld(World):
             base_url=server.base_url,
             timeout=timeout,
         )
-        limit = RateLimit(requests=1_000, interval=MINUTE)
+        limit = RateLimit(requests=budget, interval=MINUTE)
         self.tools: Tools = replace(
             self.tools,
             provider=open_provider("openai", config),

@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,21 +91,37 @@ class Weather:
         return met[0] if met else None
 
 
-@settings(max_examples=16, deadline=None, derandomize=True)
-@given(
+mixed = given(
     kinds=st.lists(st.sampled_from(sorted(KINDS)), min_size=6, max_size=16),
     coming=st.lists(st.none() | st.integers(0, len(WEATHER) - 1), max_size=25),
+    budget=st.sampled_from([20, 1_000]),
 )
+
+
+@settings(max_examples=16, deadline=None, derandomize=True)
+@mixed
 def test_whatever_faults_are_mixed_every_job_ends_truly_and_every_vector_is_right(
-    running_server: OpenAIServer, kinds: list[str], coming: list[int | None]
+    running_server: OpenAIServer, kinds: list[str], coming: list[int | None], budget: int
 ) -> None:
-    weather = Weather(coming)
-    running_server.forget()
-    running_server.fault_for = weather
+    run_in(Weather(coming), running_server, kinds, budget=budget)
+
+
+@pytest.mark.stress
+@settings(max_examples=400, deadline=None)
+@mixed
+def test_hundreds_of_mixtures_that_were_never_tried_before(
+    running_server: OpenAIServer, kinds: list[str], coming: list[int | None], budget: int
+) -> None:
+    run_in(Weather(coming), running_server, kinds, budget=budget)
+
+
+def run_in(weather: Weather, server: OpenAIServer, kinds: Sequence[str], *, budget: int) -> None:
+    server.forget()
+    server.fault_for = weather
     with tempfile.TemporaryDirectory() as home:
         clock = FakeClock()
         world = OpenAIWorld(
-            Path(home), clock, running_server, timeout=TIMEOUT, plan=WIDE, mapping=NOTES_ONLY
+            Path(home), clock, server, timeout=TIMEOUT, budget=budget, plan=WIDE, mapping=NOTES_ONLY
         )
         world.create(*(entity(n, KINDS[kind].format(n)) for n, kind in enumerate(kinds)))
 

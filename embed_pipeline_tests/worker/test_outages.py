@@ -75,6 +75,34 @@ def test_outage_of_any_length_fails_nobody_and_is_probed_no_more_than_the_pauses
         world.close()
 
 
+def test_several_workers_together_probe_no_more_than_the_pauses_allow(build: Build) -> None:
+    workers = [build(max_inputs=10) for _ in range(3)]
+    first = workers[0]
+    first.fill(30)
+    outage = 5 * MINUTE
+    met: list[Sequence[str]] = []
+
+    def answer(texts: Sequence[str]) -> None:
+        met.append(texts)
+        down(texts)
+
+    for worker in workers:
+        worker.provider.always = answer
+
+    for _ in range(2 * int(outage.total_seconds())):
+        for number, worker in enumerate(workers):
+            worker.run(owner=f"worker-{number}")
+        first.clock.advance(SECOND / 2)
+
+    assert len(met) <= most_probes(outage)
+    assert {(job.status, job.attempts) for job in first.all_jobs} == {(JobStatus.PENDING, 0)}
+    for worker in workers:
+        worker.provider.always = None
+    first.clock.advance(MINUTE)
+    work(first)
+    assert all(first.is_embedded(uid(number)) for number in range(30))
+
+
 def test_lone_requests_that_fail_together_are_one_outage_and_charge_one(build: Build) -> None:
     world = build(max_inputs=1, plan=WIDE)
     world.fill(9)
