@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 
-from embed_pipeline_tests.acceptance.production import Production
+from embed_pipeline.model.entity import NewEntity
+from embed_pipeline.worker.create import create_entities
+from embed_pipeline_tests.acceptance import budget
+from embed_pipeline_tests.acceptance.production import PATIENCE, RUN, Production
 from embed_pipeline_tests.defs.commands import dagster
 
 ENTITIES = 200
@@ -34,3 +39,18 @@ def test_embed_job_with_production_settings_embeds_the_sample_graph(
     assert sum(request.inputs for request in production.openai.requests) == ENTITIES
     for secret in (production.queue.password, production.graph.password):
         assert secret not in ended.stdout
+
+
+@pytest.mark.slow
+def test_four_processes_keep_to_the_one_budget_that_lies_in_neo4j(production: Production) -> None:
+    production.variables.update(budget.VARIABLES)
+    entities = [NewEntity(name=f"entity {number}") for number in range(budget.ENTITIES)]
+    with production.tools() as tools:
+        create_entities(tools.jobs, tools.graph, entities, model=tools.model)
+
+    with ExitStack() as stack:
+        workers = [stack.enter_context(production.started(*RUN)) for _ in range(4)]
+        endings = [worker.communicate(timeout=PATIENCE) for worker in workers]
+
+    assert [worker.returncode for worker in workers] == [0] * 4, endings
+    budget.assert_kept(production.openai)
