@@ -143,6 +143,14 @@ class VectorWrite:
         return self.entity.version
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredVector:
+    """A vector as it lies in the graph, where another program may have spoilt it."""
+
+    vector: Vector
+    truncated: bool = False
+
+
 def check_writes(writes: Sequence[VectorWrite], record: ModelRecord) -> None:
     """Refuse what would poison search or never settle; it is a bug upstream, so nothing lands."""
     for write in writes:

@@ -93,7 +93,8 @@ def of_other_model(entity: Entity, *, configured: str, in_use: tuple[str, ...]) 
         reason=Reason.OTHER_MODEL,
         entity=entity,
         message=f"{_called(entity)} is in a graph that is embedded with {', '.join(in_use)}, but "
-        f"the settings say {configured}: set EMBEDDING_PROVIDER and EMBEDDING_MODEL back.",
+        f"the settings say {configured}: set EMBEDDING_PROVIDER, EMBEDDING_MODEL and "
+        "EMBEDDING_DIMENSIONS back.",
         remedy="embed-pipeline doctor",
     )
 

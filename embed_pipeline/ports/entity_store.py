@@ -18,6 +18,7 @@ from embed_pipeline.model.embedding import (
     ModelRecord,
     Page,
     SearchResult,
+    StoredVector,
     Vector,
     VectorWrite,
     WriteReport,
@@ -112,8 +113,13 @@ class EntityStore(Protocol):
         """The version that each entity's stored vector of this model was made from."""
 
     @abstractmethod
-    def vectors_of_versions(self, versions: Collection[str], *, model: str) -> Mapping[str, Vector]:
-        """Vectors already paid for, by the version of the text they were made from."""
+    def vectors_of_versions(
+        self, versions: Collection[str], *, model: str
+    ) -> Mapping[str, StoredVector]:
+        """Vectors already paid for, by the version of the text they were made from.
+
+        Their numbers are as they are stored: `vector_problem` says whether they can be used.
+        """
 
     @abstractmethod
     def write_vectors(self, writes: Sequence[VectorWrite], *, model: str) -> WriteReport:

@@ -1,18 +1,13 @@
-"""OpenAI's models and their dimensions, and what is wrong with settings for them."""
+"""Which dimensions OpenAI's models can have, and what is wrong with settings for them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.providers.config import ProviderConfig
+from embed_pipeline.settings.dimensions import NATIVE_DIMENSIONS
 
-NATIVE_DIMENSIONS: Mapping[str, int] = {
-    "text-embedding-3-small": 1536,
-    "text-embedding-3-large": 3072,
-    "text-embedding-ada-002": 1536,
-}
 _FIXED_DIMENSIONS = frozenset({"text-embedding-ada-002"})
 
 

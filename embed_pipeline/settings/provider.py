@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from embed_pipeline.settings.dimensions import NATIVE_DIMENSIONS
 from embed_pipeline.settings.findings import Findings
 from embed_pipeline.settings.kinds import Flag, OneOf, Whole
 from embed_pipeline.settings.queue import DAY_MS, milliseconds
@@ -21,9 +22,10 @@ DEFAULT_PROVIDER = {
     Environment.TEST: ProviderName.MOCK,
     Environment.PRODUCTION: ProviderName.OPENAI,
 }
+OPENAI_MODEL = "text-embedding-3-small"
 DEFAULT_MODEL = {
-    ProviderName.OPENAI: ("text-embedding-3-small", 1536),
-    ProviderName.AZURE: ("text-embedding-3-small", 1536),
+    ProviderName.OPENAI: (OPENAI_MODEL, NATIVE_DIMENSIONS[OPENAI_MODEL]),
+    ProviderName.AZURE: (OPENAI_MODEL, NATIVE_DIMENSIONS[OPENAI_MODEL]),
     ProviderName.LOCAL: ("l2_supercat", 256),
     ProviderName.MOCK: ("mock", 64),
 }
@@ -31,6 +33,8 @@ REMOTE = frozenset({ProviderName.OPENAI, ProviderName.AZURE})
 DEFAULT_REMOTE_REQUESTS = 20
 DEFAULT_REMOTE_CONCURRENCY = 4
 DEFAULT_TIMEOUT_MS = 60_000
+
+_NATIVE = ", ".join(f"{model}: {dimensions}" for model, dimensions in NATIVE_DIMENSIONS.items())
 
 
 class ProviderVariables(Variables):
@@ -42,12 +46,12 @@ class ProviderVariables(Variables):
     model: Annotated[str | None, MODEL_NAME] = setting(
         "EMBEDDING_MODEL",
         "The provider's model.",
-        shown="openai and azure: text-embedding-3-small, local: l2_supercat, mock: mock",
+        shown=f"openai and azure: {OPENAI_MODEL}, local: l2_supercat, mock: mock",
     )
     dimensions: Annotated[int | None, Whole("dimensions", 1, 4096)] = setting(
         "EMBEDDING_DIMENSIONS",
         "The length of a vector.",
-        shown="openai and azure: 1536, local: 256, mock: 64",
+        shown=f"{_NATIVE}, local: 256, mock: 64; must be set for other models of openai and azure",
     )
     send_dimensions: Annotated[bool | None, Flag()] = setting(
         "EMBEDDING_SEND_DIMENSIONS",
@@ -110,7 +114,8 @@ def provider_settings(
     _check_limits(given, findings)
     model, dimensions = DEFAULT_MODEL[name]
     if name is requested:
-        model, dimensions = given.model or model, given.dimensions or dimensions
+        model = given.model or model
+        dimensions = given.dimensions or _own_dimensions(name, model, findings)
     return ProviderSettings(
         name=name,
         requested=requested,
@@ -130,6 +135,19 @@ def provider_settings(
         max_tokens=given.max_tokens,
         interval=milliseconds(given.interval_ms),
     )
+
+
+def _own_dimensions(name: ProviderName, model: str, findings: Findings) -> int:
+    """Of a remote model never guessed: the graph would get an index that fits no answer."""
+    default, dimensions = DEFAULT_MODEL[name]
+    if name not in REMOTE or model == default:
+        return dimensions
+    if model not in NATIVE_DIMENSIONS:
+        findings.refuse(
+            "EMBEDDING_DIMENSIONS",
+            f"be set to the length of the vectors of EMBEDDING_MODEL {model!r}, which is not known",
+        )
+    return NATIVE_DIMENSIONS.get(model, dimensions)
 
 
 def _check_limits(given: ProviderVariables, findings: Findings) -> None:

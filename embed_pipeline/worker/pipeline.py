@@ -152,7 +152,10 @@ class Pipeline:
             self._course.end(verdict.ending, verdict.back_at)
             return
         settle_without_request(holding, intake.found)
-        reused = [Paid(task=it, vector=vector, reused=True) for it, vector in intake.found.reusable]
+        reused = [
+            Paid(task=task, vector=stored.vector, truncated=stored.truncated, reused=True)
+            for task, stored in intake.found.reusable
+        ]
         self._writing.add(holding, reused)
         self._sending.add(holding, intake.requests)
 

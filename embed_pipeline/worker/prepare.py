@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from embed_pipeline.errors import TransientError
-from embed_pipeline.model.embedding import Vector
+from embed_pipeline.model.embedding import StoredVector, vector_problem
 from embed_pipeline.model.entity import Entity
 from embed_pipeline.model.job import EmbedJob
 from embed_pipeline.worker.enqueue import enqueue_entities
 from embed_pipeline.worker.failures import EMPTY, GONE, record_of
 from embed_pipeline.worker.holding import Holding
+from embed_pipeline.worker.tools import Tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,7 @@ class Sorted:
     empty: list[EmbedJob] = field(default_factory=list)
     embedded: list[EmbedJob] = field(default_factory=list)
     """The entity has the vector of this very version already."""
-    reusable: list[tuple[Task, Vector]] = field(default_factory=list)
+    reusable: list[tuple[Task, StoredVector]] = field(default_factory=list)
     """Somebody else has the same text, and its vector is paid for."""
     fresh: list[Task] = field(default_factory=list)
 
@@ -59,16 +60,26 @@ def sort_jobs(holding: Holding) -> Sorted:
 
 
 def _split_reusable(holding: Holding, fresh: list[Task], found: Sorted) -> None:
-    wanted = {task.job.version for task in fresh if not task.job.force}
-    paid_for = (
-        holding.tools.graph.vectors_of_versions(wanted, model=holding.tools.model) if wanted else {}
-    )
+    paid_for = _paid_for(holding.tools, {task.job.version for task in fresh if not task.job.force})
     for task in fresh:
-        vector = None if task.job.force else paid_for.get(task.job.version)
-        if vector is None:
+        stored = None if task.job.force else paid_for.get(task.job.version)
+        if stored is None:
             found.fresh.append(task)
         else:
-            found.reusable.append((task, vector))
+            found.reusable.append((task, stored))
+
+
+def _paid_for(tools: Tools, versions: set[str]) -> dict[str, StoredVector]:
+    """One that another program has spoilt is paid for again: the graph would refuse it."""
+    if not versions:
+        return {}
+    dimensions = tools.provider.dimensions
+    found = tools.graph.vectors_of_versions(versions, model=tools.model)
+    return {
+        version: stored
+        for version, stored in found.items()
+        if vector_problem(stored.vector, dimensions=dimensions) is None
+    }
 
 
 def settle_without_request(holding: Holding, found: Sorted) -> None:

@@ -119,4 +119,4 @@ def assert_vectors_are_right(tools: Tools, uids: list[EntityUid]) -> None:
     stored = tools.graph.vectors_of_versions(versions, model=tools.model)
     for uid in uids:
         (expected,) = mock.embed([entities[uid].text]).vectors
-        assert np.array_equal(stored[entities[uid].version], expected)
+        assert np.array_equal(stored[entities[uid].version].vector, expected)

@@ -76,6 +76,51 @@ def test_model_and_dimensions_can_be_set() -> None:
     assert (provider.model, provider.dimensions) == ("BAAI/bge-m3", 1024)
 
 
+@pytest.mark.parametrize("provider", ["openai", "azure"])
+@pytest.mark.parametrize(
+    ("model", "dimensions"),
+    [
+        ("text-embedding-3-small", 1536),
+        ("text-embedding-3-large", 3072),
+        ("text-embedding-ada-002", 1536),
+    ],
+)
+def test_openais_models_have_their_own_dimensions_unless_set(
+    provider: str, model: str, dimensions: int
+) -> None:
+    environ = {**OPENAI, **AZURE, "EMBEDDING_PROVIDER": provider, "EMBEDDING_MODEL": model}
+
+    assert load_settings(environ).provider.dimensions == dimensions
+    assert load_settings({**environ, "EMBEDDING_DIMENSIONS": "64"}).provider.dimensions == 64
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"), [("openai", "BAAI/bge-m3"), ("azure", "team-embeddings")]
+)
+def test_dimensions_of_another_remote_model_are_never_guessed(provider: str, model: str) -> None:
+    environ = {**OPENAI, **AZURE, "EMBEDDING_PROVIDER": provider, "EMBEDDING_MODEL": model}
+
+    assert problems(environ) == (
+        "EMBEDDING_DIMENSIONS must be set to the length of the vectors of EMBEDDING_MODEL"
+        f" '{model}', which is not known.",
+    )
+    assert load_settings({**environ, "EMBEDDING_DIMENSIONS": "1024"}).provider.dimensions == 1024
+
+
+def test_another_remote_model_without_its_key_needs_no_dimensions_for_the_local_one() -> None:
+    settings = load_settings({**OPENAI, "OPENAI_API_KEY": "", "EMBEDDING_MODEL": "BAAI/bge-m3"})
+
+    assert (settings.provider.name, settings.provider.dimensions) == (ProviderName.LOCAL, 256)
+
+
+def test_bad_dimensions_of_another_remote_model_are_told_once() -> None:
+    environ = {**OPENAI, "EMBEDDING_MODEL": "BAAI/bge-m3", "EMBEDDING_DIMENSIONS": "many"}
+
+    assert problems(environ) == (
+        "EMBEDDING_DIMENSIONS must be a whole number of dimensions from 1 to 4096, got 'many'.",
+    )
+
+
 def test_only_remote_providers_have_a_limit_by_default() -> None:
     remote, local = load_settings(OPENAI).provider, load_settings({}).provider
 

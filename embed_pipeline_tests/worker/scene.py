@@ -127,6 +127,16 @@ class World:
         with self.graph._graph.transaction() as session:
             session.run("DELETE FROM Entity WHERE uid = :uid", uid=key)
 
+    def spoil_vector(self, key: EntityUid, number: float) -> None:
+        """As another program might, which knows nothing of the model and version beside it."""
+        spoilt = np.full(self.provider.dimensions, number, dtype="<f4").tobytes()
+        with self.graph._graph.transaction() as session:
+            session.run(
+                "UPDATE embedding_vectors SET vector = :vector WHERE uid = :uid",
+                vector=spoilt,
+                uid=key,
+            )
+
     def lose_vectors(self) -> None:
         """As a restored backup would."""
         with self.graph._graph.transaction() as session:

@@ -205,7 +205,7 @@ def test_second_model_is_refused_with_what_to_set_back(world: World) -> None:
         clock=world.clock,
     )
 
-    with pytest.raises(ModelNotActive, match="`model start`") as refused:
+    with pytest.raises(ModelNotActive, match="EMBEDDING_DIMENSIONS back") as refused:
         drain(other, owner="worker-a")
 
     assert "mock/mock@8" in str(refused.value)

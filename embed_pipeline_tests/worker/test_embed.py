@@ -65,6 +65,20 @@ def test_vector_of_the_same_text_is_reused_across_batches_without_a_call(world: 
     assert world.is_embedded(uid(1))
 
 
+@pytest.mark.parametrize("number", [0, np.nan, np.inf])
+def test_vector_that_another_program_spoilt_is_paid_for_again(world: World, number: float) -> None:
+    world.create(named(0, "one name", "the same words"))
+    world.run()
+    world.spoil_vector(uid(0), number)
+    world.create(named(1, "one name", "the same words"), entity(2))
+
+    tally = world.run()
+
+    assert (tally.embedded, tally.reused, tally.ending) == (2, 0, Ending.QUEUE_EMPTY)
+    assert world.is_embedded(uid(1))
+    assert world.is_embedded(uid(2))
+
+
 def test_forced_job_pays_again(world: World) -> None:
     world.fill(1)
     world.run()

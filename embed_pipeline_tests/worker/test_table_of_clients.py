@@ -66,6 +66,20 @@ def test_one_input_of_10_000_tokens_in_100_is_cut_recorded_and_all_are_embedded(
     assert world.jobs.counters.read()["inputs_truncated"] == 1
 
 
+def test_vector_of_a_cut_text_is_noted_as_such_on_everybody_who_has_that_text(
+    world: OpenAIWorld, server: OpenAIServer
+) -> None:
+    world.create(entity("first", LONG), entity("twin", LONG))
+    drain(world.tools, owner="worker-a")
+    world.create(entity("later", LONG), entity("short"))
+
+    tally = drain(world.tools, owner="worker-a")
+
+    assert (tally.reused, tally.embedded, len(server.requests)) == (1, 1, 2)
+    assert all(world.is_noted_as_cut(uid(name)) for name in ("first", "twin", "later"))
+    assert not world.is_noted_as_cut(uid("short"))
+
+
 @pytest.mark.parametrize("nothing", ["", " \n\t "], ids=["empty", "whitespace"])
 def test_one_empty_input_in_100_fails_alone_without_a_call(
     world: OpenAIWorld, server: OpenAIServer, nothing: str

@@ -108,6 +108,7 @@ def test_graph_of_another_model_is_told(world: World) -> None:
 
     assert finding.reason is Reason.OTHER_MODEL
     assert "embedded with mock/other@4, but the settings say mock/mock@8" in finding.message
+    assert "EMBEDDING_DIMENSIONS back" in finding.message
 
 
 def test_queued_entity_is_told_how_many_are_before_it_and_that_nobody_works(

@@ -19,6 +19,7 @@ from neo4j.vector import Vector as BoltVector
 from embed_pipeline.model.embedding import (
     ModelRecord,
     ModelState,
+    StoredVector,
     Vector,
     VectorFacts,
     VectorWrite,
@@ -83,8 +84,11 @@ def packed_vector(vector: Vector) -> BoltVector:
     return BoltVector.from_bytes(vector.astype(">f4").tobytes(), "f32")
 
 
-def vector_of(numbers: Sequence[float]) -> Vector:
-    return np.array(numbers, dtype=np.float32)
+def stored_vector(row: Row) -> StoredVector:
+    # Another program's number that no float32 can hold becomes infinite.
+    with np.errstate(over="ignore"):
+        vector = np.array(row["vector"], dtype=np.float32)
+    return StoredVector(vector=vector, truncated=bool(row["truncated"]))
 
 
 def model_of(row: Row) -> ModelRecord:

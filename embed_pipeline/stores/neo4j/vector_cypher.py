@@ -41,9 +41,9 @@ CALL (version) {{
     MATCH (e:{entity}) USING INDEX SEEK e:{entity}({vector_version})
     WHERE e.{vector_version} = version AND e.{vector_model} = $model
       AND {dimensions} = $dimensions
-    RETURN e.{vector} AS vector LIMIT 1
+    RETURN e.{vector} AS vector, e.{truncated} AS truncated LIMIT 1
 }}
-RETURN version, vector
+RETURN version, vector, truncated
 """
 
 # -- search ---------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from functools import partial
 
 from embed_pipeline.errors import StoreOverloaded
 from embed_pipeline.model.embedding import (
-    Vector,
+    StoredVector,
     VectorFacts,
     VectorWrite,
     WriteReport,
@@ -36,7 +36,7 @@ def versions(graph: Graph, uids: Sequence[EntityUid], *, model: str) -> Mapping[
     return {EntityUid(row["uid"]): row["version"] for row in rows}
 
 
-def of_versions(graph: Graph, wanted: Collection[str], *, model: str) -> Mapping[str, Vector]:
+def of_versions(graph: Graph, wanted: Collection[str], *, model: str) -> Mapping[str, StoredVector]:
     if not wanted:
         return {}
     # In parts: all at once would be gathered in the server's memory.
@@ -44,7 +44,7 @@ def of_versions(graph: Graph, wanted: Collection[str], *, model: str) -> Mapping
     rows = graph.read(
         partial(_usable, statement=cypher.VECTORS_OF_VERSIONS, model=model, asked=asked)
     )
-    return {row["version"]: entity_rows.vector_of(row["vector"]) for row in rows}
+    return {row["version"]: entity_rows.stored_vector(row) for row in rows}
 
 
 def write(graph: Graph, writes: Sequence[VectorWrite], *, model: str) -> WriteReport:

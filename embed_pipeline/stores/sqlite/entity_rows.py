@@ -17,6 +17,7 @@ import numpy.typing as npt
 from embed_pipeline.model.embedding import (
     ModelRecord,
     ModelState,
+    StoredVector,
     Vector,
     VectorFacts,
     VectorWrite,
@@ -74,6 +75,10 @@ def written_values(write: VectorWrite, record: ModelRecord, *, now: int) -> dict
 def vector_of(blob: bytes) -> Vector:
     """Read-only: it lies over the bytes that the database gave."""
     return np.frombuffer(blob, dtype=_FLOAT32)
+
+
+def stored_vector(row: sqlite3.Row) -> StoredVector:
+    return StoredVector(vector=vector_of(row["vector"]), truncated=bool(row["truncated"]))
 
 
 def matrix_of(rows: Sequence[sqlite3.Row]) -> npt.NDArray[np.float32]:

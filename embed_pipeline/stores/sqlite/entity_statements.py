@@ -110,7 +110,7 @@ WHERE v.model = :model AND v.dimensions = :dimensions
 
 # One seek per version: a text that thousands share is read once, not thousands of times.
 VECTORS_OF_VERSIONS = """
-SELECT v.version AS version, v.vector AS vector
+SELECT v.version AS version, v.vector AS vector, v.truncated AS truncated
 FROM json_each(:versions) AS asked
 CROSS JOIN embedding_vectors AS v ON v.id = (
     SELECT paid.id FROM embedding_vectors AS paid

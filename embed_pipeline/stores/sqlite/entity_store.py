@@ -18,6 +18,7 @@ from embed_pipeline.model.embedding import (
     ModelRecord,
     Page,
     SearchResult,
+    StoredVector,
     Vector,
     VectorWrite,
     WriteReport,
@@ -101,7 +102,9 @@ class SqliteEntityStore(EntityStore):
     ) -> Mapping[EntityUid, str]:
         return vector_records.versions(self._graph, uids, model=model)
 
-    def vectors_of_versions(self, versions: Collection[str], *, model: str) -> Mapping[str, Vector]:
+    def vectors_of_versions(
+        self, versions: Collection[str], *, model: str
+    ) -> Mapping[str, StoredVector]:
         return vector_records.of_versions(self._graph, versions, model=model)
 
     def write_vectors(self, writes: Sequence[VectorWrite], *, model: str) -> WriteReport:

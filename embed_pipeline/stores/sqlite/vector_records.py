@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from embed_pipeline.model.embedding import Vector, VectorWrite, WriteReport, check_writes
+from embed_pipeline.model.embedding import StoredVector, VectorWrite, WriteReport, check_writes
 from embed_pipeline.model.entity import TextValue
 from embed_pipeline.model.job import EntityUid
 from embed_pipeline.stores.sqlite import entity_rows
@@ -23,12 +23,14 @@ def versions(graph: GraphFile, uids: Sequence[EntityUid], *, model: str) -> Mapp
     return {EntityUid(row["uid"]): row["version"] for row in rows}
 
 
-def of_versions(graph: GraphFile, wanted: Collection[str], *, model: str) -> Mapping[str, Vector]:
+def of_versions(
+    graph: GraphFile, wanted: Collection[str], *, model: str
+) -> Mapping[str, StoredVector]:
     if not wanted:
         return {}
     with graph.reading() as session:
         rows = _usable(session, sql.VECTORS_OF_VERSIONS, model, versions=as_list(wanted))
-    return {row["version"]: entity_rows.vector_of(row["vector"]) for row in rows}
+    return {row["version"]: entity_rows.stored_vector(row) for row in rows}
 
 
 def write(graph: GraphFile, writes: Sequence[VectorWrite], *, model: str) -> WriteReport:

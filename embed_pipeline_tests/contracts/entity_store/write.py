@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from embed_pipeline.errors import ModelNotActive, RequestError
-from embed_pipeline.model.embedding import ModelRecord, ModelState, Vector
+from embed_pipeline.model.embedding import ModelRecord, ModelState, Vector, vector_problem
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline_tests.contracts.entity_store.scene import (
+    DIMENSIONS,
     MODEL,
     OTHER_MODEL,
     GraphBackend,
@@ -86,7 +87,7 @@ class WriteContract:
         store.write_vectors([write(entity, vector(0, 0, 0, 9))], model=MODEL)
 
         (found,) = store.vectors_of_versions([entity.version], model=MODEL).values()
-        assert found.tolist() == [0, 0, 0, 9]
+        assert found.vector.tolist() == [0, 0, 0, 9]
         assert store.embedded_versions([uid(1)], model=MODEL) == {uid(1): entity.version}
 
     @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ class ReuseContract:
 
         found = store.vectors_of_versions([other.version, "unknown"], model=MODEL)
 
-        assert {version: v.tolist() for version, v in found.items()} == {
+        assert {version: it.vector.tolist() for version, it in found.items()} == {
             first.version: [1, 2, 3, 4]
         }
         assert store.vectors_of_versions([], model=MODEL) == {}
@@ -197,6 +198,32 @@ class ReuseContract:
         assert store.vectors_of_versions([one.version, two.version], model=MODEL) == {}
         assert store.embedded_versions([one.uid, two.uid], model=MODEL) == {}
         assert store.vectors_of_versions([one.version], model=OTHER_MODEL) == {}
+
+    def test_vector_paid_for_tells_whether_its_text_was_cut(self, store: EntityStore) -> None:
+        register(store)
+        cut, whole = add(store, 1, 2)
+        store.write_vectors([replace(write(cut), truncated=True), write(whole)], model=MODEL)
+
+        found = store.vectors_of_versions([cut.version, whole.version], model=MODEL)
+
+        assert {version: it.truncated for version, it in found.items()} == {
+            cut.version: True,
+            whole.version: False,
+        }
+
+    @pytest.mark.parametrize(
+        "spoilt", [vector(0, 0, 0, 0), vector(1, np.nan, 0, 0), vector(1, np.inf, 0, 0)]
+    )
+    def test_spoilt_vector_is_read_as_it_is_stored(
+        self, store: EntityStore, backend: GraphBackend, spoilt: Vector
+    ) -> None:
+        (entity,) = add_embedded(store, 1)
+        backend.replace_vector(entity.uid, spoilt)
+
+        (found,) = store.vectors_of_versions([entity.version], model=MODEL).values()
+
+        assert np.array_equal(found.vector, spoilt, equal_nan=True)
+        assert vector_problem(found.vector, dimensions=DIMENSIONS)
 
     def test_deleted_entitys_vector_is_still_paid_for(self, store: EntityStore) -> None:
         (entity,) = add_embedded(store, 1)
