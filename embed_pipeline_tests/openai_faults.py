@@ -79,6 +79,17 @@ def quota_exhausted() -> Fault:
     )
 
 
+def account_stopped(status: int, *, kind: str, code: str | None = None) -> Fault:
+    """Not paid for, or closed: in its `code`, its `type` or both."""
+    return Fault(reply=error_reply(status, "The account was stopped.", kind=kind, code=code))
+
+
+def oddly_refused(status: int, **error: object) -> Fault:
+    """By a compatible server, whose errors may hold anything."""
+    body = json.dumps({"error": {"message": "bad", **error}}).encode()
+    return Fault(reply=Reply(status=status, body=body))
+
+
 def credentials_refused(echoed_key: str = "sk-***") -> Fault:
     return Fault(reply=wrong_key(echoed_key))
 

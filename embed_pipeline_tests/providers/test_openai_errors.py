@@ -46,6 +46,22 @@ def provider(server: OpenAIServer, openai_provider: EmbeddingProvider) -> Embedd
         (faults.html_page(429), errors.RateLimited),
         (faults.request_too_large(), errors.InputTooLarge),
         (faults.quota_exhausted(), errors.QuotaExhausted),
+        (
+            faults.account_stopped(429, kind="billing_not_active", code="billing_not_active"),
+            errors.QuotaExhausted,
+        ),
+        (faults.account_stopped(429, kind="billing_not_active"), errors.QuotaExhausted),
+        (
+            faults.account_stopped(
+                400, kind="invalid_request_error", code="billing_hard_limit_reached"
+            ),
+            errors.QuotaExhausted,
+        ),
+        (faults.account_stopped(429, kind="access_terminated"), errors.CredentialsRefused),
+        (
+            faults.account_stopped(429, kind="requests", code="account_deactivated"),
+            errors.CredentialsRefused,
+        ),
         (faults.refusal(402), errors.QuotaExhausted),
         (faults.credentials_refused(), errors.CredentialsRefused),
         (faults.refusal(403), errors.CredentialsRefused),
@@ -56,6 +72,10 @@ def provider(server: OpenAIServer, openai_provider: EmbeddingProvider) -> Embedd
         (faults.refusal(400, param="dimensions"), errors.SettingsRefused),
         (faults.refusal(400, param="model"), errors.SettingsRefused),
         (faults.refusal(422, param="encoding_format"), errors.SettingsRefused),
+        (faults.oddly_refused(400, param=["body", "input"]), errors.InputRefused),
+        (faults.oddly_refused(422, param={"in": "model"}), errors.InputRefused),
+        (faults.oddly_refused(400, param=7, code=["model"], type={"a": 1}), errors.InputRefused),
+        (faults.oddly_refused(429, code={"a": 1}, type=["tokens"]), errors.RateLimited),
         (faults.refusal(413), errors.InputTooLarge),
         (faults.html_page(413), errors.InputTooLarge),
         (faults.MISSING_ROW, errors.MalformedResponse),
