@@ -33,6 +33,8 @@ class Fault:
     """Close the connection instead of answering."""
     cut: bool = False
     """Close the connection in the middle of the right answer."""
+    trickle: bool = False
+    """Send the reply's body a little at a time."""
 
 
 def error_reply(
@@ -153,6 +155,7 @@ def _all_first(items: Sequence[Item]) -> Sequence[Item]:
 HANG = Fault(hang=True)
 DROP = Fault(drop=True)
 CUT = Fault(cut=True)
+TRICKLE = Fault(trickle=True)
 MISSING_ROW = Fault(change=_without_last)
 EXTRA_ROW = Fault(change=_with_one_more)
 NAN_ROW = Fault(change=_with_first_row_of(float("nan")))

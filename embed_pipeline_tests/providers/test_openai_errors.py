@@ -135,6 +135,24 @@ def test_silence_ends_at_the_timeout(config: ProviderConfig, server: OpenAIServe
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize("provider_name", ["openai", "azure"])
+@pytest.mark.parametrize(
+    "fault", [faults.TRICKLE, replace(faults.server_error(), trickle=True)], ids=["answer", "error"]
+)
+def test_server_that_sends_a_little_at_a_time_is_left_at_the_timeout(
+    config: ProviderConfig, server: OpenAIServer, fault: Fault, provider_name: str
+) -> None:
+    url = server.azure_endpoint if provider_name == "azure" else server.base_url
+    impatient = replace(config, base_url=url, timeout=timedelta(seconds=0.5))
+    provider = open_provider(provider_name, impatient)
+    server.inject(fault)
+
+    with pytest.raises(errors.ProviderTimeout, match=r"within 0\.5 s"):
+        provider.embed(["text"])
+
+    provider.close()
+
+
 def test_nobody_listening_is_unavailable(config: ProviderConfig) -> None:
     provider = open_provider("openai", replace(config, base_url="http://127.0.0.1:9/v1"))
 
