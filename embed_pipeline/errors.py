@@ -26,11 +26,11 @@
         ├── StoreBroken             it has been breaking at every answer for too long
         ├── StoreAccessDenied
         ├── SchemaMissing           tables, constraints or indexes are not there
-        ├── CredentialsRefused      401, 403, revoked key
+        ├── CredentialsRefused      401, 403, revoked key, closed account
         ├── ModelNotFound           404
         ├── SettingsRefused         400 for what every request asks, whatever its texts
         ├── ModelNotActive          the configured model was never started for this graph
-        └── QuotaExhausted          `insufficient_quota`
+        └── QuotaExhausted          `insufficient_quota`, an account that is not paid for
 
 Losing a lease is no error: the stores report the lost jobs in `Settled.lost`.
 """

@@ -33,6 +33,8 @@ class Fault:
     """Close the connection instead of answering."""
     cut: bool = False
     """Close the connection in the middle of the right answer."""
+    trickle: bool = False
+    """Send the reply's body a little at a time."""
 
 
 def error_reply(
@@ -77,6 +79,17 @@ def quota_exhausted() -> Fault:
     return Fault(
         reply=error_reply(429, message, kind="insufficient_quota", code="insufficient_quota")
     )
+
+
+def account_stopped(status: int, *, kind: str, code: str | None = None) -> Fault:
+    """Not paid for, or closed: in its `code`, its `type` or both."""
+    return Fault(reply=error_reply(status, "The account was stopped.", kind=kind, code=code))
+
+
+def oddly_refused(status: int, **error: object) -> Fault:
+    """By a compatible server, whose errors may hold anything."""
+    body = json.dumps({"error": {"message": "bad", **error}}).encode()
+    return Fault(reply=Reply(status=status, body=body))
 
 
 def credentials_refused(echoed_key: str = "sk-***") -> Fault:
@@ -142,6 +155,7 @@ def _all_first(items: Sequence[Item]) -> Sequence[Item]:
 HANG = Fault(hang=True)
 DROP = Fault(drop=True)
 CUT = Fault(cut=True)
+TRICKLE = Fault(trickle=True)
 MISSING_ROW = Fault(change=_without_last)
 EXTRA_ROW = Fault(change=_with_one_more)
 NAN_ROW = Fault(change=_with_first_row_of(float("nan")))

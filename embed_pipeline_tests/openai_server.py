@@ -128,7 +128,7 @@ class OpenAIServer:
             self.max_in_flight = max(self.max_in_flight, self._in_flight)
         try:
             reply, fault = self._decide(asked, key, arrived)
-            self._closing.wait(self.latency.total_seconds())
+            self.rest(self.latency)
             if asked is not None:
                 self._record(asked, arrived, reply)
             return reply, fault
@@ -142,6 +142,10 @@ class OpenAIServer:
             readable, _, _ = select.select([connection], [], [], 0.01)
             if readable:
                 return
+
+    def rest(self, duration: timedelta) -> None:
+        """For so long, or until the server closes."""
+        self._closing.wait(duration.total_seconds())
 
     def _decide(self, asked: Asked | None, key: str, at: float) -> tuple[Reply | None, Fault]:
         if self.api_key is not None and key != self.api_key:
@@ -248,8 +252,19 @@ class _Handler(BaseHTTPRequestHandler):
         if fault.cut:
             self.close_connection = True
             answer = answer[: -len(reply.body) // 2]
+        if fault.trickle:
+            self._trickle(answer, body=len(reply.body))
+            return
         # One write: a second one would wait for the client's delayed acknowledgement.
         self.wfile.write(answer)
+
+    def _trickle(self, answer: bytes, *, body: int) -> None:
+        """Twenty pieces, each in good time: it is all of them that take long."""
+        piece = -(-body // 20)
+        self.wfile.write(answer[:-body])
+        for start in range(len(answer) - body, len(answer), piece):
+            self.server.api.rest(timedelta(seconds=0.1))
+            self.wfile.write(answer[start : start + piece])
 
 
 def _deployment(path: str) -> str | None:

@@ -37,6 +37,7 @@ HOMES = {
     "openai": {
         "providers.openai",
         "providers.azure",
+        "providers.openai_deadline",
         "providers.openai_embeddings",
         "providers.openai_errors",
     },

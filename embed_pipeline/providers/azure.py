@@ -6,6 +6,7 @@ import openai
 
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.providers.config import ProviderConfig
+from embed_pipeline.providers.openai_deadline import PunctualClient
 from embed_pipeline.providers.openai_embeddings import OpenAIEmbeddings
 from embed_pipeline.providers.openai_models import checked_dimensions
 
@@ -25,6 +26,7 @@ class AzureProvider(OpenAIEmbeddings):
             azure_deployment=self._config.deployment or self._config.model_name,
             api_version=self._config.api_version or API_VERSION,
             timeout=self._config.timeout.total_seconds(),
+            http_client=PunctualClient(patience=self._config.timeout),
             max_retries=0,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import openai
 
 from embed_pipeline.providers.config import ProviderConfig
+from embed_pipeline.providers.openai_deadline import PunctualClient
 from embed_pipeline.providers.openai_embeddings import OpenAIEmbeddings
 from embed_pipeline.providers.openai_models import checked_dimensions
 
@@ -20,6 +21,7 @@ class OpenAIProvider(OpenAIEmbeddings):
             api_key=self._config.api_key,
             base_url=self._config.base_url or BASE_URL,
             timeout=self._config.timeout.total_seconds(),
+            http_client=PunctualClient(patience=self._config.timeout),
             max_retries=0,
         )
 

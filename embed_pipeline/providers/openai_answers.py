@@ -22,10 +22,18 @@ def decoded(body: bytes) -> tuple[Vectors, int]:
         # Many times faster than the standard library over the long strings that vectors are.
         answer = from_json(body, cache_strings="keys")
         vectors = _rows(answer["data"])
-        tokens = int((answer.get("usage") or {}).get("total_tokens") or 0)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as exc:
         raise MalformedResponse("The answer holds no embeddings that can be read.") from exc
-    return vectors, tokens
+    return vectors, _tokens(answer.get("usage"))
+
+
+def _tokens(usage: object) -> int:
+    """Zero where it cannot be read: vectors that are paid for are not thrown away for a number."""
+    told: Any = usage.get("total_tokens") if isinstance(usage, dict) else None
+    try:
+        return max(int(told), 0)
+    except (OverflowError, TypeError, ValueError):
+        return 0
 
 
 def _rows(items: list[dict[str, Any]]) -> Vectors:
@@ -38,7 +46,10 @@ def _rows(items: list[dict[str, Any]]) -> Vectors:
             vectors = np.full((len(items), len(row)), np.nan, np.float32)
         if row.shape != vectors.shape[1:]:
             raise ValueError("their lengths differ")  # numpy would repeat a single number
-        vectors[as_index(item["index"])] = row
+        place = as_index(item["index"])
+        if place < 0:
+            raise ValueError("an index is negative")  # numpy would count it from the end
+        vectors[place] = row
     if vectors is None:
         raise ValueError("there are none")
     return vectors

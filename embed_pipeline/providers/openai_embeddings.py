@@ -23,11 +23,7 @@ LIMITS = Limits(inputs=2048, tokens=300_000, tokens_per_input=8192)
 
 
 class OpenAIEmbeddings(EmbeddingProvider):
-    """One HTTP request per call and no retries: those are the worker's.
-
-    The timeout bounds each wait for the server, not the whole answer: a server that keeps
-    sending may take longer.
-    """
+    """One HTTP request per call and no retries: those are the worker's."""
 
     def __init__(self, config: ProviderConfig, *, dimensions: int) -> None:
         self._config = config
@@ -38,7 +34,7 @@ class OpenAIEmbeddings(EmbeddingProvider):
 
     @abstractmethod
     def _open_client(self) -> openai.OpenAI:
-        """A client that retries nothing and takes nothing from the environment."""
+        """A punctual client that retries nothing and takes nothing from the environment."""
 
     @property
     def model(self) -> str:

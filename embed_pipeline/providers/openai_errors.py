@@ -37,6 +37,14 @@ _BY_STATUS: Mapping[int, type[EmbedPipelineError]] = {
     413: InputTooLarge,
     422: InputRefused,
 }
+_BY_CODE: Mapping[str, type[EmbedPipelineError]] = {
+    "insufficient_quota": QuotaExhausted,
+    "billing_not_active": QuotaExhausted,
+    "billing_hard_limit_reached": QuotaExhausted,
+    "access_terminated": CredentialsRefused,
+    "account_deactivated": CredentialsRefused,
+}
+"""What only the owner of the account can end, whatever the status: 429 for most, 400 for one."""
 
 _SETTINGS = frozenset({"model", "dimensions", "encoding_format"})
 """What every request carries beside its texts; a refusal that names one is no text's fault."""
@@ -80,16 +88,21 @@ def _detail(exc: openai.OpenAIError) -> str:
 
 
 def _for_status(exc: openai.APIStatusError, message: str) -> EmbedPipelineError:
+    # The SDK hands on what the server sent, which need not be the text that it declares.
+    code, kind, param = (
+        said if isinstance(said, str) else "" for said in (exc.code, exc.type, exc.param)
+    )
+    by_code = _BY_CODE.get(code) or _BY_CODE.get(kind)
+    if by_code is not None:
+        return by_code(message)
     if exc.status_code == 429:
         return _for_too_many(exc, message)
-    if exc.status_code in (400, 422) and exc.param in _SETTINGS:
-        return SettingsRefused(f"{message} (it names {exc.param}, so no text is at fault)")
+    if exc.status_code in (400, 422) and param in _SETTINGS:
+        return SettingsRefused(f"{message} (it names {param}, so no text is at fault)")
     return _BY_STATUS.get(exc.status_code, ProviderUnavailable)(message)
 
 
 def _for_too_many(exc: openai.APIStatusError, message: str) -> EmbedPipelineError:
-    if "insufficient_quota" in (exc.code, exc.type):
-        return QuotaExhausted(message)
     if "request too large" in message.lower():
         # It asks for more than a whole minute's tokens: waiting does not help, halving does.
         return InputTooLarge(message)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,8 @@ from embed_pipeline.providers import ProviderConfig, open_provider
 from embed_pipeline.providers.openai import OpenAIProvider
 from embed_pipeline_tests import openai_faults as faults
 from embed_pipeline_tests.contracts.embedding_provider import EmbeddingProviderContract
+from embed_pipeline_tests.openai_answers import Asked, answered
+from embed_pipeline_tests.openai_faults import Fault
 from embed_pipeline_tests.openai_server import OpenAIServer, tokens_of, vector_for
 from embed_pipeline_tests.providers.conftest import KEY
 
@@ -49,6 +52,18 @@ def test_each_vector_is_exactly_the_one_of_its_text(provider: EmbeddingProvider)
     vectors = provider.embed(texts).vectors
 
     assert np.array_equal(vectors, [vector_for(text, 1536) for text in texts])
+
+
+def test_compressed_answer_is_read(provider: EmbeddingProvider, server: OpenAIServer) -> None:
+    reply = answered(Asked(model=SMALL, texts=("text",), dimensions=None, as_base64=True))
+    compressed = replace(
+        reply, body=gzip.compress(reply.body), headers={"Content-Encoding": "gzip"}
+    )
+    server.inject(Fault(reply=compressed))
+
+    vectors = provider.embed(["text"]).vectors
+
+    assert np.array_equal(vectors, [vector_for("text", 1536)])
 
 
 def test_rows_sent_out_of_order_are_put_back_by_index(

@@ -26,6 +26,22 @@ def test_rows_stand_in_the_order_of_their_index() -> None:
 
 
 @pytest.mark.parametrize(
+    "usage",
+    [
+        *({"total_tokens": told} for told in ("n/a", None, [5], {"a": 5}, float("inf"), -5)),
+        *({}, None, [], "none", 5),
+    ],
+)
+def test_vectors_are_kept_though_nobody_can_read_what_they_cost(usage: Any) -> None:
+    answer = json.loads(body((0, [1, 2])))
+
+    vectors, tokens = decoded(json.dumps({**answer, "usage": usage}).encode())
+
+    assert vectors.tolist() == [[1, 2]]
+    assert tokens == 0
+
+
+@pytest.mark.parametrize(
     "items",
     [
         [(0, [1, 2]), (1, [3])],
@@ -34,9 +50,10 @@ def test_rows_stand_in_the_order_of_their_index() -> None:
         [(0, [1, 2]), (None, [3, 4])],
         [(0, [1, 2]), (1.0, [3, 4])],
         [(0, [1, 2]), (2, [3, 4])],
+        [(0, [1, 2]), (-1, [3, 4])],
         [(0, 7), (1, [3, 4])],
     ],
-    ids=["short", "long", "nested", "no index", "real index", "beyond", "number"],
+    ids=["short", "long", "nested", "no index", "real index", "beyond", "negative", "number"],
 )
 def test_nothing_is_guessed_from_rows_that_cannot_be_read(items: list[tuple[Any, Any]]) -> None:
     with pytest.raises(MalformedResponse):

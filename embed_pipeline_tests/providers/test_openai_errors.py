@@ -46,6 +46,22 @@ def provider(server: OpenAIServer, openai_provider: EmbeddingProvider) -> Embedd
         (faults.html_page(429), errors.RateLimited),
         (faults.request_too_large(), errors.InputTooLarge),
         (faults.quota_exhausted(), errors.QuotaExhausted),
+        (
+            faults.account_stopped(429, kind="billing_not_active", code="billing_not_active"),
+            errors.QuotaExhausted,
+        ),
+        (faults.account_stopped(429, kind="billing_not_active"), errors.QuotaExhausted),
+        (
+            faults.account_stopped(
+                400, kind="invalid_request_error", code="billing_hard_limit_reached"
+            ),
+            errors.QuotaExhausted,
+        ),
+        (faults.account_stopped(429, kind="access_terminated"), errors.CredentialsRefused),
+        (
+            faults.account_stopped(429, kind="requests", code="account_deactivated"),
+            errors.CredentialsRefused,
+        ),
         (faults.refusal(402), errors.QuotaExhausted),
         (faults.credentials_refused(), errors.CredentialsRefused),
         (faults.refusal(403), errors.CredentialsRefused),
@@ -56,6 +72,10 @@ def provider(server: OpenAIServer, openai_provider: EmbeddingProvider) -> Embedd
         (faults.refusal(400, param="dimensions"), errors.SettingsRefused),
         (faults.refusal(400, param="model"), errors.SettingsRefused),
         (faults.refusal(422, param="encoding_format"), errors.SettingsRefused),
+        (faults.oddly_refused(400, param=["body", "input"]), errors.InputRefused),
+        (faults.oddly_refused(422, param={"in": "model"}), errors.InputRefused),
+        (faults.oddly_refused(400, param=7, code=["model"], type={"a": 1}), errors.InputRefused),
+        (faults.oddly_refused(429, code={"a": 1}, type=["tokens"]), errors.RateLimited),
         (faults.refusal(413), errors.InputTooLarge),
         (faults.html_page(413), errors.InputTooLarge),
         (faults.MISSING_ROW, errors.MalformedResponse),
@@ -113,6 +133,24 @@ def test_silence_ends_at_the_timeout(config: ProviderConfig, server: OpenAIServe
     provider.close()
     assert 0.2 <= time.monotonic() - started < 2
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("provider_name", ["openai", "azure"])
+@pytest.mark.parametrize(
+    "fault", [faults.TRICKLE, replace(faults.server_error(), trickle=True)], ids=["answer", "error"]
+)
+def test_server_that_sends_a_little_at_a_time_is_left_at_the_timeout(
+    config: ProviderConfig, server: OpenAIServer, fault: Fault, provider_name: str
+) -> None:
+    url = server.azure_endpoint if provider_name == "azure" else server.base_url
+    impatient = replace(config, base_url=url, timeout=timedelta(seconds=0.5))
+    provider = open_provider(provider_name, impatient)
+    server.inject(fault)
+
+    with pytest.raises(errors.ProviderTimeout, match=r"within 0\.5 s"):
+        provider.embed(["text"])
+
+    provider.close()
 
 
 def test_nobody_listening_is_unavailable(config: ProviderConfig) -> None:

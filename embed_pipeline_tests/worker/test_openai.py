@@ -22,6 +22,7 @@ from embed_pipeline_tests.openai_faults import (
     NAN_ROW,
     SWAPPED_ROWS,
     Fault,
+    account_stopped,
     credentials_refused,
     html_page,
     model_not_found,
@@ -39,7 +40,7 @@ __all__ = ["running_server", "server"]
 
 @pytest.fixture
 def world(tmp_path: Path, clock: FakeClock, server: OpenAIServer) -> Iterator[OpenAIWorld]:
-    opened = OpenAIWorld(tmp_path, clock, server, timeout=timedelta(milliseconds=300))
+    opened = OpenAIWorld(tmp_path, clock, server, timeout=timedelta(seconds=1))
     yield opened
     opened.close()
 
@@ -78,8 +79,14 @@ def test_429_pauses_and_then_everything_is_embedded(
 
 @pytest.mark.parametrize(
     "fault",
-    [credentials_refused(), refusal(403), model_not_found(), quota_exhausted()],
-    ids=["401", "403", "404", "insufficient_quota"],
+    [
+        credentials_refused(),
+        refusal(403),
+        model_not_found(),
+        quota_exhausted(),
+        account_stopped(429, kind="billing_not_active"),
+    ],
+    ids=["401", "403", "404", "insufficient_quota", "billing_not_active"],
 )
 def test_critical_answer_halts_the_queue_and_charges_nobody(
     world: OpenAIWorld, server: OpenAIServer, fault: Fault

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
 import pytest
 
-from embed_pipeline.errors import RateLimited, RequestError
+from embed_pipeline.errors import MalformedResponse, RateLimited, RequestError
+from embed_pipeline.model.window import Headroom
+from embed_pipeline.ports.embedding_provider import Vectors
+from embed_pipeline.worker.budget import PAUSE_WITHOUT_ADVICE
+from embed_pipeline.worker.lease import lease_batch
 from embed_pipeline.worker.search import search
+from embed_pipeline_tests.clocks import MINUTE
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.scene import World, entity, uid
 
@@ -40,3 +49,64 @@ def test_search_takes_from_the_same_budget(build: Build) -> None:
         search(world.tools, "two")
 
     assert len(world.provider.requests) == 2
+
+
+@pytest.mark.parametrize(("asked", "kept"), [(MINUTE, MINUTE), (None, PAUSE_WITHOUT_ADVICE)])
+def test_search_that_is_told_to_wait_pauses_everybody(
+    build: Build, asked: timedelta | None, kept: timedelta
+) -> None:
+    world, other = (build(requests=10) for _ in range(2))
+    world.fill(1)
+    world.provider.script.append(RateLimited("429", retry_after=asked))
+
+    with pytest.raises(RateLimited, match="429"):
+        search(world.tools, "one")
+
+    refusal = lease_batch(other.tools, owner="worker-b").refusal
+    assert refusal is not None
+    assert refusal.until == world.clock.now() + kept
+
+
+def test_tokens_that_a_search_did_not_need_are_given_back(build: Build) -> None:
+    world, other = (build(requests=10, tokens=1_000) for _ in range(2))
+    world.provider.always = lambda texts: replace(world.provider.answer(texts), tokens=3)
+
+    search(world.tools, "a query of many more tokens than three")
+
+    left = other.limiter.allowance()
+    assert (left.requests, left.tokens) == (9, 997)
+
+
+def test_what_the_provider_says_is_left_after_a_search_holds_for_everybody(build: Build) -> None:
+    world, other = (build(requests=10) for _ in range(2))
+    said = Headroom(requests=4)
+    world.provider.always = lambda texts: replace(world.provider.answer(texts), headroom=said)
+
+    search(world.tools, "one")
+
+    assert other.limiter.allowance().requests == 4
+
+
+def test_provider_is_ready_before_a_search_takes_its_grant(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = build(requests=10)
+    left: list[int | None] = []
+    monkeypatch.setattr(
+        world.provider, "get_ready", lambda: left.append(world.limiter.allowance().requests)
+    )
+
+    search(world.tools, "one")
+
+    assert left == [10]
+
+
+@pytest.mark.parametrize(
+    "vectors", [np.ones((2, 8)), np.ones((1, 7)), np.zeros((1, 8)), np.full((1, 8), np.nan)]
+)
+def test_search_believes_no_answer_that_a_worker_would_not(world: World, vectors: Vectors) -> None:
+    wrong = vectors.astype(np.float32)
+    world.provider.always = lambda texts: replace(world.provider.answer(texts), vectors=wrong)
+
+    with pytest.raises(MalformedResponse):
+        search(world.tools, "one")

@@ -1,0 +1,27 @@
+"""The books of the budget that everybody shares, whoever sent the request."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from embed_pipeline.errors import RateLimited
+from embed_pipeline.model.window import Grant, Spent
+from embed_pipeline.ports.embedding_provider import Embedded
+from embed_pipeline.ports.rate_limiter import RateLimiter
+
+PAUSE_WITHOUT_ADVICE = timedelta(seconds=10)
+"""After a 429 that does not say how long."""
+
+
+def keep_books(limiter: RateLimiter, grant: Grant, answer: Embedded) -> None:
+    """Give back the tokens that were not needed, and heed what the provider says is left."""
+    counts_tokens = limiter.limit is not None and limiter.limit.tokens is not None
+    if counts_tokens and 0 < answer.tokens < grant.cost.tokens:
+        limiter.give_back(grant, unused=Spent(tokens=grant.cost.tokens - answer.tokens))
+    if answer.headroom is not None:
+        limiter.heed(answer.headroom)
+
+
+def pause_for(limiter: RateLimiter, error: RateLimited) -> None:
+    """Whom the provider told to wait is not alone: the key is everybody's."""
+    limiter.pause(error.retry_after or PAUSE_WITHOUT_ADVICE)
