@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from embed_pipeline.errors import RateLimited
-from embed_pipeline.model.window import Grant, Spent
+from embed_pipeline.model.window import Grant
 from embed_pipeline.ports.embedding_provider import Embedded
 from embed_pipeline.ports.rate_limiter import RateLimiter
 
@@ -14,10 +14,10 @@ PAUSE_WITHOUT_ADVICE = timedelta(seconds=10)
 
 
 def keep_books(limiter: RateLimiter, grant: Grant, answer: Embedded) -> None:
-    """Give back the tokens that were not needed, and heed what the provider says is left."""
+    """Count the tokens as the provider does, and heed what it says is left."""
     counts_tokens = limiter.limit is not None and limiter.limit.tokens is not None
-    if counts_tokens and 0 < answer.tokens < grant.cost.tokens:
-        limiter.give_back(grant, unused=Spent(tokens=grant.cost.tokens - answer.tokens))
+    if counts_tokens and answer.tokens not in (0, grant.cost.tokens):
+        limiter.settle(grant, tokens=answer.tokens)
     if answer.headroom is not None:
         limiter.heed(answer.headroom)
 

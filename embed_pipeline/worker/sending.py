@@ -12,6 +12,7 @@ from embed_pipeline.errors import InputRefused, SettingsRefused
 from embed_pipeline.model.job import JobId
 from embed_pipeline.ports.embedding_provider import Embedded
 from embed_pipeline.telemetry import emit
+from embed_pipeline.worker.budget import keep_books
 from embed_pipeline.worker.call import ask
 from embed_pipeline.worker.course import Course
 from embed_pipeline.worker.crew import Crew, Errand
@@ -129,16 +130,8 @@ class Sending:
             self._deliver(holding, _paid(request, answer))
         holding.tally.tokens += answer.tokens
         holding.tally.truncated += sum(each.truncated for each in request.inputs)
-        self._keep_books(admitted, answer)
-
-    def _keep_books(self, admitted: Admitted, answer: Embedded) -> None:
-        limiter, grant = self._tools.limiter, admitted.grant
         close_breaker(self._tools, admitted.breaker)
-        counts_tokens = limiter.limit is not None and limiter.limit.tokens is not None
-        if counts_tokens and answer.tokens not in (0, grant.cost.tokens):
-            limiter.settle(grant, tokens=answer.tokens)
-        if answer.headroom is not None:
-            limiter.heed(answer.headroom)
+        keep_books(self._tools.limiter, admitted.grant, answer)
 
     def _refused(
         self, holding: Holding, request: Request, admitted: Admitted, error: Exception

@@ -17,15 +17,13 @@ from embed_pipeline.errors import (
 )
 from embed_pipeline.model.breaker import GRAPH, Breaker, pause_at
 from embed_pipeline.model.job import EmbedJob
+from embed_pipeline.worker.budget import pause_for
 from embed_pipeline.worker.failures import record_of
 from embed_pipeline.worker.gate import Admitted
 from embed_pipeline.worker.holding import Holding
 from embed_pipeline.worker.report import Ending
 from embed_pipeline.worker.requests import Request
 from embed_pipeline.worker.tools import Tools
-
-PAUSE_WITHOUT_ADVICE = timedelta(seconds=10)
-"""After a 429 that does not say how long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +42,7 @@ def judge(holding: Holding, request: Request, error: Exception, admitted: Admitt
         close_breaker(tools, admitted.breaker)  # an unwelcome answer is an answer
     match error:
         case RateLimited():
-            tools.limiter.pause(error.retry_after or PAUSE_WITHOUT_ADVICE)
+            pause_for(tools.limiter, error)
             holding.release(request.job_ids)
             # A short pause may be over by now.
             back_at = tools.limiter.allowance().back_at or tools.jobs.now()
