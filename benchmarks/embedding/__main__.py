@@ -35,7 +35,7 @@ from benchmarks.servers import production_server
 from embed_pipeline_tests.neo4j_bed import PAIR, SWAPPED_PAIR, Server, wiping
 from embed_pipeline_tests.neo4j_bed.probe import connect
 
-WARM_UPS, ROUNDS = 12, 5
+WARM_UPS, ROUNDS, PEER_ROUNDS = 12, 5, 3
 
 PROVIDER, WRITES, QUEUE, IN_TURN, OURS, PEER = (
     "the provider alone",
@@ -182,7 +182,7 @@ def main() -> None:
             table.measure(OURS, "ours", "drain", entities=count)
         for many in given.memory:
             table.measure(f"{OURS}, {many}", "ours", "drain", entities=many)
-        for _ in range(ROUNDS if given.peer else 0):
+        for _ in range(PEER_ROUNDS if given.peer else 0):
             place.forget_indexes()
             table.measure(f"{PEER}, as published", "langchain", "--without-rust", entities=count)
             place.forget_indexes()
