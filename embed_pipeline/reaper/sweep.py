@@ -19,6 +19,7 @@ from embed_pipeline.ports.queue_control import Counters
 from embed_pipeline.reaper import statements as sql
 from embed_pipeline.reaper.connection import Connection, PostgresDatabase
 from embed_pipeline.reaper.judging import carry_out, judge
+from embed_pipeline.reaper.moments import refuse_zoneless
 from embed_pipeline.reaper.policy import ReaperPolicy
 from embed_pipeline.reaper.report import Reaped, SweepResult, TableSweep
 from embed_pipeline.reaper.tables import (
@@ -32,7 +33,7 @@ from embed_pipeline.reaper.tables import (
 MOST_SHOWN = 10_000
 """What a dry run tells is for reading."""
 MOST_REFUSED = 1_000
-"""Tried one by one and met again by every sweep: a table that protects more is told as a problem."""
+"""Each is tried alone, and again by every sweep: a table that protects more is a problem."""
 
 
 @dataclass(slots=True)
@@ -163,6 +164,8 @@ class Reaper:
             **silence_parameters(self._policy.leases),
         }
         found = connection.execute(sql.compose(find, progress.table.name), parameters)
+        kinds = {column.name: column.type_code for column in found.description or ()}
+        refuse_zoneless(progress.table.name, kinds)
         return [stuck_row_of(row) for row in found]
 
     def _count_untold(self, progress: _Progress, connection: Connection) -> None:

@@ -143,6 +143,20 @@ def test_broken_table_does_not_stop_the_other(scene: Scene) -> None:
     assert "embed-pipeline reaper init" in problem
 
 
+@pytest.mark.parametrize("column", ["last_heartbeat_at", "lease_expires_at"])
+def test_moments_without_a_zone_are_told_with_what_to_do(scene: Scene, column: str) -> None:
+    scene.processing(lease_expires_at=None, last_heartbeat_at=-HOUR)
+    expired = scene.processing("asr_jobs")
+    scene.execute(f"ALTER TABLE jobs ALTER COLUMN {column} TYPE timestamp")
+
+    swept, rehearsed = scene.reaper().sweep(), scene.reaper().rehearse()
+
+    assert swept.problems == rehearsed.problems
+    assert swept.problems[0].startswith(f"jobs: The table jobs must have {column} as timestamptz;")
+    assert f"ALTER TABLE jobs ALTER COLUMN {column} TYPE timestamptz" in swept.problems[0]
+    assert scene.row(expired, "asr_jobs")["status"] == "queued"
+
+
 def test_row_that_the_tables_own_rules_protect_does_not_hold_up_the_rest(scene: Scene) -> None:
     scene.execute(
         "ALTER TABLE jobs ADD CONSTRAINT stays CHECK (locked_by IS NOT NULL OR payload IS NULL)"
