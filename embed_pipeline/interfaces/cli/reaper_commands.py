@@ -41,12 +41,12 @@ def init(
 
     Example: `embed-pipeline reaper init --dry-run`
     """
-    with _settings() as (_, own):
-        from embed_pipeline.reaper import database_of, migrate, plan
+    _, own = _settings()
+    from embed_pipeline.reaper import database_of, migrate, plan
 
-        with closing(database_of(own)) as database:
-            act = plan if dry_run else migrate
-            steps = act(database, create_tables=create_tables)
+    with closing(database_of(own)) as database:
+        act = plan if dry_run else migrate
+        steps = act(database, create_tables=create_tables)
     statements = [step.text for step in steps]
     if as_json:
         say("", {"statements": statements, "done": not dry_run}, as_json=True)
@@ -75,7 +75,8 @@ def run(
     """
     if watch and (once or dry_run):
         raise typer.BadParameter("--watch goes with neither --once nor --dry-run")
-    with _settings() as (settings, own), _opened(settings, own) as reaper:
+    settings, own = _settings()
+    with _opened(settings, own) as reaper:
         if watch:
             _watch(reaper, own, as_json=as_json)
             return
@@ -85,21 +86,13 @@ def run(
         raise typer.Exit(1)
 
 
-@contextmanager
-def _settings() -> Iterator[tuple[Settings, ReaperSettings]]:
+def _settings() -> tuple[Settings, ReaperSettings]:
     settings = session.settings()
     if settings.reaper is None:
         raise ConfigurationError(
             ["REAPER_DATABASE_URL must be set to the database of the SQL jobs."]
         )
-    try:
-        yield settings, settings.reaper
-    except ModuleNotFoundError as error:
-        if error.name != "psycopg":
-            raise
-        raise ConfigurationError(
-            ["The reaper needs psycopg: pip install 'embed-pipeline[reaper]'."]
-        ) from error
+    return settings, settings.reaper
 
 
 @contextmanager
