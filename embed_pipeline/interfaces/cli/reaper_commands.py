@@ -14,7 +14,7 @@ import typer
 from embed_pipeline import wiring
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.interfaces.cli import session
-from embed_pipeline.interfaces.cli.output import AsJson, console, say, show, show_rows
+from embed_pipeline.interfaces.cli.output import AsJson, console, report, say, show, show_rows
 from embed_pipeline.settings import ReaperSettings, Settings
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _watch(reaper: Reaper, own: ReaperSettings, *, as_json: bool) -> None:
 
     def told(result: SweepResult) -> None:
         if as_json or result.reaped or result.problems:
-            say(_sentence(result), _facts(result), as_json=as_json)
+            report(_sentence(result), _facts(result), as_json=as_json)
 
     with stopped_by_signals() as stop:
         sweeps = watch(reaper, interval=own.interval, stop=stop, on_sweep=told)
