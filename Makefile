@@ -73,12 +73,12 @@ format: $(INSTALLED)  ## Format the code.
 stress: $(INSTALLED)  ## Long hammers: a million jobs, thousands of state-machine runs.
 	@$(BIN)/pytest -m stress -v --durations=0
 
-soak: $(INSTALLED)  ## A day of sensor ticks in accelerated time: storage and memory stay flat.
+soak: $(INSTALLED)  ## Four days of sensor ticks in accelerated time: storage and memory stay flat.
 	@$(BIN)/python -m embed_pipeline_tests.defs.soak --ticks 17280
 
 benchmarks: $(BENCHMARKS)/.installed  ## Set up .venv-benchmarks and say what can be measured.
 	@echo "Run them with $(BENCHMARKS)/bin/python -m benchmarks.NAME, where NAME is one of:"
-	@for path in benchmarks/[a-z]*; do name=$$(basename $$path .py); echo "  $$name"; done
+	@for path in $$(grep -l '^if __name__' benchmarks/*.py) benchmarks/[a-z]*/; do echo "  $$(basename $$path .py)"; done
 	@echo "Each explains itself with --help; docs/benchmarks.md shows what came out."
 
 $(BENCHMARKS)/.installed: requirements-benchmarks.txt pyproject.toml

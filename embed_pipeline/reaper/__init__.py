@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from embed_pipeline.errors import ConfigurationError
+
+try:
+    import psycopg  # noqa: F401
+except ModuleNotFoundError as error:  # an extra; whoever asked for the reaper gets the sentence
+    raise ConfigurationError(
+        ["The reaper needs psycopg: pip install 'embed-pipeline[reaper]'."]
+    ) from error
+
 from embed_pipeline.ports.queue_control import Counters
 from embed_pipeline.reaper.connection import PostgresDatabase
 from embed_pipeline.reaper.counting import QueueCounters

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
+from psycopg.errors import TriggeredActionException
 from psycopg.types.json import Jsonb
 
 from embed_pipeline.reaper import statements as sql
@@ -90,7 +91,10 @@ def _apply(connection: Connection, table: JobTable, judged: Sequence[Reaped]) ->
             sql.compose(sql.FAIL_ROWS, table.name),
             {"keys": keys, "code": end.code, "reason": end.reason},
         ).rowcount
-    assert changed == len(judged), "every row is locked by this transaction"
+    if changed < len(judged):  # all are locked by this transaction: no worker took one away
+        kept = f"row {judged[0].job_id}" if len(judged) == 1 else "some of the rows"
+        raise TriggeredActionException(f"A trigger or rule of {table.name} leaves {kept} as it was")
+    assert changed == len(judged), "an id names one row"
     connection.execute(
         sql.APPEND_EVENTS,
         {"keys": [one.key for one in judged], "data": [Jsonb(event_of(one)) for one in judged]},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +16,7 @@ from embed_pipeline.errors import SchemaMissing, StoreBusy
 from embed_pipeline.ports.clock import Clock, SystemClock
 from embed_pipeline.reaper import schema_statements as ddl
 from embed_pipeline.reaper.connection import Connection, PostgresDatabase
+from embed_pipeline.reaper.moments import refuse_zoneless
 from embed_pipeline.reaper.statements import compose
 from embed_pipeline.reaper.tables import EVENTS, TABLES, JobTable
 
@@ -40,7 +41,8 @@ def plan(
 ) -> tuple[Step, ...]:
     """What `migrate` would do now; nothing when all is there.
 
-    Raises SchemaMissing for a table of jobs that does not exist, unless it may be created.
+    Raises SchemaMissing for a table of jobs that does not exist, unless it may be created, and for
+    one whose moments have no time zone.
     """
     with database.session() as connection:
         return tuple(_steps(connection, tables, create_tables))
@@ -94,12 +96,16 @@ def _job_table_steps(connection: Connection, table: str, create: bool) -> Iterat
         )
     elif missing := [name for name in ddl.REQUIRED_COLUMNS if name not in columns]:
         raise SchemaMissing(f"The table {table} has no column {missing[0]}, which jobs need.")
+    refuse_zoneless(table, columns)
     yield from _column_steps(connection, table, columns, ddl.JOB_COLUMNS)
     yield from _index_steps(connection, table, ddl.INDEXES)
 
 
 def _column_steps(
-    connection: Connection, table: str, present: set[str], wanted: Mapping[str, LiteralString]
+    connection: Connection,
+    table: str,
+    present: Collection[str],
+    wanted: Mapping[str, LiteralString],
 ) -> Iterator[Step]:
     additions = [
         compose(ddl.ADD_COLUMN, table, name=sql.Identifier(name), kind=sql.SQL(kind))
@@ -126,9 +132,10 @@ def _index_steps(
             yield _step(connection, table, statement, index=sql.Identifier(index))
 
 
-def _columns(connection: Connection, table: str) -> set[str]:
+def _columns(connection: Connection, table: str) -> dict[str, int]:
+    """Each with the oid of its type; empty when there is no such table."""
     found = connection.execute(ddl.TABLE_COLUMNS, {"table": table}).fetchall()
-    return {row["name"] for row in found}
+    return {row["name"]: row["kind"] for row in found}
 
 
 def _step(

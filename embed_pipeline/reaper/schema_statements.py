@@ -74,8 +74,10 @@ CREATE INDEX CONCURRENTLY IF NOT EXISTS {index}
 # An interrupted CONCURRENTLY leaves an index that is kept up to date but never used.
 DROP_INVALID_INDEX = "DROP INDEX CONCURRENTLY IF EXISTS {index}"
 
+# A domain is as good as the type below it.
 TABLE_COLUMNS = """
-SELECT attname AS name FROM pg_attribute
+SELECT attname AS name, coalesce(nullif(kind.typbasetype, 0), kind.oid) AS kind
+FROM pg_attribute JOIN pg_type AS kind ON kind.oid = atttypid
 WHERE attrelid = to_regclass(quote_ident(%(table)s)) AND attnum > 0 AND NOT attisdropped
 """
 

@@ -8,7 +8,7 @@ right now, or another reaper) is passed over.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, LiteralString
@@ -19,6 +19,7 @@ from embed_pipeline.ports.queue_control import Counters
 from embed_pipeline.reaper import statements as sql
 from embed_pipeline.reaper.connection import Connection, PostgresDatabase
 from embed_pipeline.reaper.judging import carry_out, judge
+from embed_pipeline.reaper.moments import refuse_zoneless
 from embed_pipeline.reaper.policy import ReaperPolicy
 from embed_pipeline.reaper.report import Reaped, SweepResult, TableSweep
 from embed_pipeline.reaper.tables import (
@@ -31,6 +32,8 @@ from embed_pipeline.reaper.tables import (
 
 MOST_SHOWN = 10_000
 """What a dry run tells is for reading."""
+MOST_REFUSED = 1_000
+"""Each is tried alone, and again by every sweep: a table that protects more is a problem."""
 
 
 @dataclass(slots=True)
@@ -41,8 +44,12 @@ class _Progress:
     reaped: list[Reaped] = field(default_factory=list)
     passed: list[Any] = field(default_factory=list)
     """Keys not to be selected again by this sweep, which would else never end."""
-    refused: int = 0
+    refusals: list[Exception] = field(default_factory=list)
     left_alone: int = 0
+
+    @property
+    def enough_refused(self) -> bool:
+        return len(self.refusals) >= MOST_REFUSED
 
 
 class Reaper:
@@ -108,7 +115,7 @@ class Reaper:
             table=table.name,
             reaped=tuple(progress.reaped),
             left_alone=progress.left_alone,
-            refused=progress.refused,
+            refused=len(progress.refusals),
             problem=problem,
         )
 
@@ -122,6 +129,8 @@ class Reaper:
             telemetry.emit(
                 "reaper.rows_left_alone", table=progress.table.name, count=progress.left_alone
             )
+        if progress.refusals and (progress.enough_refused or not progress.reaped):
+            raise progress.refusals[0]  # no single row is to blame
 
     def _sweep_batch(self, progress: _Progress, find: LiteralString) -> bool:
         """True when there may be more."""
@@ -134,11 +143,9 @@ class Reaper:
         progress.reaped += done
         progress.passed += [key for key, reaped in verdicts.items() if reaped is None]
         progress.passed += refusals
-        progress.refused += len(refusals)
-        _tell(table, done, list(refusals.values()))
-        if refusals and not done:
-            raise next(iter(refusals.values()))  # no single row is to blame
-        return len(rows) == self._batch_size
+        progress.refusals += refusals.values()
+        _tell(table, done, refusals)
+        return len(rows) == self._batch_size and not progress.enough_refused
 
     def _rehearse_table(self, progress: _Progress, most: int) -> None:
         with self._database.transaction(read_only=True) as connection:
@@ -157,6 +164,8 @@ class Reaper:
             **silence_parameters(self._policy.leases),
         }
         found = connection.execute(sql.compose(find, progress.table.name), parameters)
+        kinds = {column.name: column.type_code for column in found.description or ()}
+        refuse_zoneless(progress.table.name, kinds)
         return [stuck_row_of(row) for row in found]
 
     def _count_untold(self, progress: _Progress, connection: Connection) -> None:
@@ -172,7 +181,7 @@ class Reaper:
             telemetry.emit("reaper.count_failed", error=error)
 
 
-def _tell(table: JobTable, done: Sequence[Reaped], refusals: Sequence[Exception]) -> None:
+def _tell(table: JobTable, done: Sequence[Reaped], refusals: Mapping[Any, Exception]) -> None:
     """After the commit: what was rolled back never happened."""
     for event, jobs in (
         ("reaper.jobs_requeued", [job for job in done if not job.was_failed]),
@@ -188,5 +197,9 @@ def _tell(table: JobTable, done: Sequence[Reaped], refusals: Sequence[Exception]
             )
     if refusals:
         telemetry.emit(
-            "reaper.rows_refused", table=table.name, count=len(refusals), error=refusals[0]
+            "reaper.rows_refused",
+            table=table.name,
+            count=len(refusals),
+            job_ids=[str(key) for key in refusals],
+            error=next(iter(refusals.values())),
         )

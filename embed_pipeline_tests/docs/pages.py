@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -14,8 +15,8 @@ def examples(page: Path, language: str) -> list[str]:
     """The fenced blocks of one language, each moved down to its line, for tracebacks."""
     text = page.read_text(encoding="utf-8")
     return [
-        "\n" * text.count("\n", 0, found.start(1)) + found.group(1)
-        for found in re.finditer(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        "\n" * text.count("\n", 0, found.start(1)) + textwrap.dedent(found.group(1))
+        for found in re.finditer(rf"^ *```{language}\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
     ]
 
 
@@ -32,9 +33,12 @@ def anchors(page: Path) -> set[str]:
     return {heading.strip().replace(" ", "-") for heading in plain}
 
 
-def run_examples(page: Path) -> dict[str, object]:
-    """All Python of a page, from top to bottom, as one module; the names that it leaves."""
-    names: dict[str, object] = {"__name__": page.stem}
+def run_examples(page: Path, **given: object) -> dict[str, object]:
+    """All Python of a page, from top to bottom, as one module; the names that it leaves.
+
+    `given` are names that the page leaves to its reader.
+    """
+    names: dict[str, object] = {"__name__": page.stem, **given}
     for source in examples(page, "python"):
         exec(compile(source, str(page), "exec"), names)
     return names

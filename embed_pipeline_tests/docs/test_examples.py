@@ -12,7 +12,7 @@ from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline_tests.contracts.embedding_provider import EmbeddingProviderContract
 from embed_pipeline_tests.docs.pages import PAGES, ROOT, examples, run_examples
 
-NEEDS_A_SERVER = {"reaper.md"}
+NEEDS_A_SERVER = {"reaper.md"}  # which has one in the tests of the reaper
 WITH_PYTHON = [
     page for page in PAGES if examples(page, "python") and page.name not in NEEDS_A_SERVER
 ]

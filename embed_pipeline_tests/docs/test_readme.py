@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 from embed_pipeline_tests.docs.pages import PAGES, ROOT, examples
@@ -29,6 +30,16 @@ def test_every_make_target_that_is_named_exists() -> None:
     existing = set(re.findall(r"^([a-z0-9-]+):", rules, re.M))
 
     assert named - existing == set()
+
+
+def test_make_offers_exactly_the_benchmarks_that_the_page_explains() -> None:
+    command = ["make", "-s", "-o", ".venv-benchmarks/.installed", "benchmarks"]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60).stdout
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+
+    offered = re.findall(r"^  (\w+)$", shown, re.M)
+
+    assert sorted(offered) == sorted(set(re.findall(r"python -m benchmarks\.(\w+)", page)))
 
 
 def test_own_csv_is_searched_by_meaning_in_under_five_commands(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,20 @@ def test_the_reference_is_written_where_it_is_read(tmp_path: Path) -> None:
     write_reference(tmp_path)
 
     assert (tmp_path / DOCUMENT).read_text(encoding="utf-8") == cli_markdown()
+
+
+@pytest.mark.parametrize(("word", "code"), [("--help", 0), ("elsewhere.md", 2)])
+def test_generator_that_is_asked_for_anything_writes_nothing(
+    tmp_path: Path, word: str, code: int
+) -> None:
+    (tmp_path / DOCUMENT.parent).mkdir()
+    module = "embed_pipeline.interfaces.cli.reference"
+
+    ended = subprocess.run(
+        [sys.executable, "-m", module, word], cwd=tmp_path, capture_output=True, timeout=60
+    )
+
+    assert (ended.returncode, (tmp_path / DOCUMENT).exists()) == (code, False)
 
 
 def test_every_command_of_the_help_has_its_section(cli: CommandLine) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
+import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from embed_pipeline.errors import ConfigurationError, SchemaMissing
 from embed_pipeline.interfaces.cli.app import app
 from embed_pipeline.settings import load_settings
 from embed_pipeline.telemetry import redaction
+from embed_pipeline_tests.interfaces.command_line import SCRIPT
 from embed_pipeline_tests.reaper.scene import MINUTE, Scene
 
 OURS = ("EMBED_", "EMBEDDING_", "OPENAI_", "REAPER_", "QUEUE_", "JOB_")
@@ -96,6 +100,31 @@ def test_run_exits_with_1_when_a_table_could_not_be_swept(scene: Scene) -> None:
     assert answer.exit_code == 1
     assert "embed-pipeline reaper init" in answer.stdout
     assert scene.row(key)["status"] == "queued"
+
+
+@pytest.fixture
+def watching(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[str]]:
+    """The service as a program of its own whose reader is a pipe; it sweeps once a minute."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    with subprocess.Popen(
+        [SCRIPT, "reaper", "run", "--watch", "--json"], stdout=subprocess.PIPE, text=True
+    ) as service:
+        impatience = threading.Timer(50, service.kill)
+        impatience.start()
+        yield service
+        impatience.cancel()
+        service.kill()
+
+
+def test_watch_with_json_prints_a_line_per_sweep_at_once(watching: subprocess.Popen[str]) -> None:
+    assert watching.stdout is not None
+
+    line = watching.stdout.readline()
+    watching.send_signal(signal.SIGTERM)
+    rest = watching.stdout.read()
+
+    assert json.loads(line)["problems"] == []
+    assert (rest, watching.wait(timeout=30)) == ("", 0)
 
 
 def test_watch_goes_with_neither_once_nor_dry_run() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from embed_pipeline.errors import SchemaMissing, StoreBusy
 from embed_pipeline.reaper import PostgresDatabase, Reaper, migrate, migration, plan
-from embed_pipeline.reaper.schema_statements import JOB_COLUMNS
+from embed_pipeline.reaper.moments import MOMENTS
+from embed_pipeline.reaper.schema_statements import INDEXES, JOB_COLUMNS
 from embed_pipeline.settings.reference import reference
 
 EXISTING = """
@@ -145,6 +146,42 @@ def test_table_without_a_status_is_told(database: PostgresDatabase, url: str) ->
 
     with pytest.raises(SchemaMissing, match="The table jobs has no column status"):
         plan(database)
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp(3)", "date"])
+def test_moments_without_a_zone_are_refused_with_the_sql_that_helps(
+    database: PostgresDatabase, existing: psycopg.Connection[Any], kind: str
+) -> None:
+    migrate(database)
+    existing.execute("DROP INDEX jobs_reaper_claim_idx")
+    for name in MOMENTS:
+        existing.execute(f"ALTER TABLE jobs ALTER COLUMN {name} TYPE {kind}".encode())
+    claims = INDEXES["reaper_claim_idx"].format(index="jobs_reaper_claim_idx", table="jobs")
+    existing.execute(claims.encode())  # as an older `init` made it
+
+    with pytest.raises(SchemaMissing) as refused:
+        plan(database)
+    remedy = str(refused.value).partition("run: ")[2].partition("; then")[0]
+    existing.execute(remedy.encode())
+    migrate(database)
+
+    assert "The table jobs must have next_earliest_run_at and last_heartbeat_at" in str(
+        refused.value
+    )
+    assert plan(database) == ()
+    assert Reaper(database).sweep().problems == ()
+
+
+def test_moments_with_a_zone_are_taken_in_any_precision_and_as_a_domain(
+    database: PostgresDatabase, existing: psycopg.Connection[Any]
+) -> None:
+    existing.execute("CREATE DOMAIN moment AS timestamptz(3)")
+    existing.execute("ALTER TABLE jobs ALTER COLUMN last_heartbeat_at TYPE moment")
+    existing.execute("ALTER TABLE jobs ADD COLUMN lease_expires_at timestamptz(0)")
+
+    migrate(database)
+
+    assert Reaper(database).sweep().problems == ()
 
 
 def test_index_that_an_interruption_left_invalid_is_made_again(

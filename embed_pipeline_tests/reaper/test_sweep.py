@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from embed_pipeline import telemetry
 from embed_pipeline.ports.queue_control import Counters
-from embed_pipeline.reaper import PostgresDatabase, Reaper, migrate
+from embed_pipeline.reaper import PostgresDatabase, Reaper, migrate, sweep
 from embed_pipeline_tests.reaper.scene import MINUTE, POLICY, SECOND, Scene
 
 HOUR = timedelta(hours=1)
@@ -143,6 +143,20 @@ def test_broken_table_does_not_stop_the_other(scene: Scene) -> None:
     assert "embed-pipeline reaper init" in problem
 
 
+@pytest.mark.parametrize("column", ["last_heartbeat_at", "lease_expires_at"])
+def test_moments_without_a_zone_are_told_with_what_to_do(scene: Scene, column: str) -> None:
+    scene.processing(lease_expires_at=None, last_heartbeat_at=-HOUR)
+    expired = scene.processing("asr_jobs")
+    scene.execute(f"ALTER TABLE jobs ALTER COLUMN {column} TYPE timestamp")
+
+    swept, rehearsed = scene.reaper().sweep(), scene.reaper().rehearse()
+
+    assert swept.problems == rehearsed.problems
+    assert swept.problems[0].startswith(f"jobs: The table jobs must have {column} as timestamptz;")
+    assert f"ALTER TABLE jobs ALTER COLUMN {column} TYPE timestamptz" in swept.problems[0]
+    assert scene.row(expired, "asr_jobs")["status"] == "queued"
+
+
 def test_row_that_the_tables_own_rules_protect_does_not_hold_up_the_rest(scene: Scene) -> None:
     scene.execute(
         "ALTER TABLE jobs ADD CONSTRAINT stays CHECK (locked_by IS NOT NULL OR payload IS NULL)"
@@ -158,6 +172,63 @@ def test_row_that_the_tables_own_rules_protect_does_not_hold_up_the_rest(scene: 
     assert scene.kinds(stubborn) == []
 
 
+PROTECT = """
+CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN IF OLD.payload IS NULL THEN RETURN NEW; END IF; RETURN NULL; END $$;
+CREATE TRIGGER keep BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION keep();
+"""
+"""A change that a trigger withholds is no error to the database: it only counts one row less."""
+
+
+@pytest.mark.parametrize("attempts", [1, 5])
+def test_row_whose_change_a_trigger_withholds_is_named_and_does_not_hold_up_the_rest(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, attempts: int
+) -> None:
+    told: dict[str, dict[str, Any]] = {}
+    monkeypatch.setattr(telemetry, "emit", lambda name, **facts: told.update({name: facts}))
+    scene.execute(PROTECT)
+    stubborn = scene.processing(payload="{}", lease_expires_at=-HOUR, attempt_count=attempts)
+    others = [scene.processing() for _ in range(5)]
+
+    result = scene.reaper(batch_size=3).sweep()
+
+    assert sorted(job.key for job in result.reaped) == others
+    assert (result.refused, result.problems) == (1, ())
+    assert scene.row(stubborn)["status"] == "processing"
+    assert scene.kinds(stubborn) == []
+    assert told["reaper.rows_refused"]["job_ids"] == [str(stubborn)]
+    assert f"leaves row {stubborn} as it was" in str(told["reaper.rows_refused"]["error"])
+
+
+def test_batch_of_protected_rows_alone_does_not_hold_up_what_comes_behind(scene: Scene) -> None:
+    scene.execute(PROTECT)
+    for _ in range(2):
+        scene.processing(payload="{}", lease_expires_at=-HOUR)
+    expired = scene.processing()
+    silent = scene.processing(lease_expires_at=None, last_heartbeat_at=-HOUR)
+
+    result = scene.reaper(batch_size=2).sweep()
+
+    assert [job.key for job in result.reaped] == [expired, silent]
+    assert (result.refused, result.problems) == (2, ())
+
+
+def test_table_that_protects_too_many_rows_is_a_problem_after_what_could_be_done(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "MOST_REFUSED", 2)
+    scene.execute(PROTECT)
+    for _ in range(4):
+        scene.processing(payload="{}", lease_expires_at=-HOUR)
+    silent = scene.processing(lease_expires_at=None, last_heartbeat_at=-HOUR)
+
+    result = scene.reaper(batch_size=2).sweep()
+
+    assert [job.key for job in result.reaped] == [silent]
+    assert result.refused == 2
+    assert "jobs: A trigger or rule of jobs leaves row" in result.problems[0]
+
+
 def test_table_that_refuses_every_change_is_a_problem_and_not_an_endless_loop(
     scene: Scene,
 ) -> None:
@@ -167,7 +238,7 @@ def test_table_that_refuses_every_change_is_a_problem_and_not_an_endless_loop(
 
     result = scene.reaper(batch_size=2).sweep()
 
-    assert (result.requeues, result.refused) == (0, 2)
+    assert (result.requeues, result.refused) == (0, 4)
     assert "violates check constraint" in result.problems[0]
 
 

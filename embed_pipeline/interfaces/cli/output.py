@@ -61,6 +61,15 @@ def say(sentence: str, facts: Mapping[str, Any], *, as_json: bool) -> None:
         console.print(sentence, highlight=False, soft_wrap=True)
 
 
+def report(sentence: str, facts: Mapping[str, Any], *, as_json: bool) -> None:
+    """As `say`, by a command that goes on: JSON is one line each time, and is there at once."""
+    if as_json:
+        sys.stdout.write(json.dumps(facts, default=_plain) + "\n")
+        sys.stdout.flush()
+    else:
+        say(sentence, facts, as_json=False)
+
+
 def _readable(value: object) -> str:
     match value:
         case None:

@@ -14,7 +14,7 @@ import typer
 from embed_pipeline import wiring
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.interfaces.cli import session
-from embed_pipeline.interfaces.cli.output import AsJson, console, say, show, show_rows
+from embed_pipeline.interfaces.cli.output import AsJson, console, report, say, show, show_rows
 from embed_pipeline.settings import ReaperSettings, Settings
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ def init(
 
     Example: `embed-pipeline reaper init --dry-run`
     """
-    with _settings() as (_, own):
-        from embed_pipeline.reaper import database_of, migrate, plan
+    _, own = _settings()
+    from embed_pipeline.reaper import database_of, migrate, plan
 
-        with closing(database_of(own)) as database:
-            act = plan if dry_run else migrate
-            steps = act(database, create_tables=create_tables)
+    with closing(database_of(own)) as database:
+        act = plan if dry_run else migrate
+        steps = act(database, create_tables=create_tables)
     statements = [step.text for step in steps]
     if as_json:
         say("", {"statements": statements, "done": not dry_run}, as_json=True)
@@ -75,7 +75,8 @@ def run(
     """
     if watch and (once or dry_run):
         raise typer.BadParameter("--watch goes with neither --once nor --dry-run")
-    with _settings() as (settings, own), _opened(settings, own) as reaper:
+    settings, own = _settings()
+    with _opened(settings, own) as reaper:
         if watch:
             _watch(reaper, own, as_json=as_json)
             return
@@ -85,21 +86,13 @@ def run(
         raise typer.Exit(1)
 
 
-@contextmanager
-def _settings() -> Iterator[tuple[Settings, ReaperSettings]]:
+def _settings() -> tuple[Settings, ReaperSettings]:
     settings = session.settings()
     if settings.reaper is None:
         raise ConfigurationError(
             ["REAPER_DATABASE_URL must be set to the database of the SQL jobs."]
         )
-    try:
-        yield settings, settings.reaper
-    except ModuleNotFoundError as error:
-        if error.name != "psycopg":
-            raise
-        raise ConfigurationError(
-            ["The reaper needs psycopg: pip install 'embed-pipeline[reaper]'."]
-        ) from error
+    return settings, settings.reaper
 
 
 @contextmanager
@@ -116,7 +109,7 @@ def _watch(reaper: Reaper, own: ReaperSettings, *, as_json: bool) -> None:
 
     def told(result: SweepResult) -> None:
         if as_json or result.reaped or result.problems:
-            say(_sentence(result), _facts(result), as_json=as_json)
+            report(_sentence(result), _facts(result), as_json=as_json)
 
     with stopped_by_signals() as stop:
         sweeps = watch(reaper, interval=own.interval, stop=stop, on_sweep=told)

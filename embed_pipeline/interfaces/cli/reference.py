@@ -1,10 +1,11 @@
 """The reference of all commands, made from the commands themselves.
 
-python -m embed_pipeline.interfaces.cli.reference > docs/cli.md
+python -m embed_pipeline.interfaces.cli.reference
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -148,4 +149,5 @@ def _meaning(given: inspect.Parameter, info: ArgumentInfo | OptionInfo) -> str:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=f"Writes {DOCUMENT} anew.").parse_args()
     write_reference(Path())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from embed_pipeline import telemetry
 from embed_pipeline.errors import ModelNotActive, RequestError, SchemaMissing
 from embed_pipeline.model.embedding import (
     FIRST_PROPERTY,
@@ -82,6 +83,8 @@ def register_first(graph: Graph, model: str, *, dimensions: int) -> ModelRecord 
     if not registered:
         vector_index(graph, wanted)
         registered = graph.write(lambda session: _register(session, wanted))
+        if registered[0] is wanted:
+            telemetry.emit("model.registered", model=model, dimensions=dimensions)
     record = _same_model(registered, wanted)
     if record is not None and record.model not in graph.indexed:
         ensure_indexes(graph, record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embed_pipeline import telemetry
 from embed_pipeline.errors import ModelNotActive, RequestError
 from embed_pipeline.model.embedding import FIRST_PROPERTY, ModelRecord, first_record
 from embed_pipeline.stores.sqlite import entity_rows
@@ -41,6 +42,8 @@ def register_first(graph: GraphFile, model: str, *, dimensions: int) -> ModelRec
             if not registered:
                 session.run(sql.ADD_MODEL, **entity_rows.model_values(wanted, now=session.now_ms))
                 registered = (wanted,)
+        if registered[0] is wanted:
+            telemetry.emit("model.registered", model=model, dimensions=dimensions)
     return _same_model(registered, wanted)
 
 

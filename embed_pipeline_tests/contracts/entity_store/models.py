@@ -16,6 +16,7 @@ from embed_pipeline_tests.contracts.entity_store.scene import (
     OTHER_MODEL,
     GraphBackend,
 )
+from embed_pipeline_tests.worker.logbook import recording
 
 
 class ModelsContract:
@@ -38,6 +39,14 @@ class ModelsContract:
 
         assert second.register_first_model(MODEL, dimensions=DIMENSIONS) == record
         assert store.models() == (record,)
+
+    def test_the_registration_is_logged_once(self, store: EntityStore, second: EntityStore) -> None:
+        with recording() as logbook:
+            for one in (store, second, store):
+                one.register_first_model(MODEL, dimensions=DIMENSIONS)
+
+        (told,) = logbook.of("model.registered")
+        assert (told["model"], told["dimensions"]) == (MODEL, DIMENSIONS)
 
     def test_another_model_is_not_registered(self, store: EntityStore) -> None:
         record = store.register_first_model(MODEL, dimensions=DIMENSIONS)

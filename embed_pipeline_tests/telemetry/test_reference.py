@@ -1,0 +1,93 @@
+"""The page of log lines: written down, and what the code says."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import embed_pipeline
+from embed_pipeline.telemetry.events import EVENTS
+from embed_pipeline.telemetry.reference import (
+    DOCUMENT,
+    MEANINGS,
+    logs_markdown,
+    write_reference,
+)
+from embed_pipeline.worker.report import Tally
+
+PACKAGE = Path(embed_pipeline.__file__).parent
+REMEDY = (
+    "out of date; python -c 'from pathlib import Path; from embed_pipeline.telemetry import"
+    " reference; reference.write_reference(Path())' brings it up to date"
+)
+ERROR = {"error_type", "error_class", "stack"}
+TROUBLE = {"operation", *ERROR, "worker_id", "model", "rate_limiter"}
+HANDED_ON = {
+    "jobs.deferred": TROUBLE,
+    "job.failed": TROUBLE,
+    "job.retry_planned": TROUBLE,
+    "batch.measured": Tally().facts().keys(),
+}
+"""Facts that come from a function of their own."""
+
+
+def calls() -> Iterator[ast.Call]:
+    """Everything that says a log line, at once or after the commit."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and node.args:
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                if name in {"emit", "announce"}:
+                    yield node
+
+
+def said_facts() -> dict[str, set[str]]:
+    """By event; what names its event by a variable is told under none."""
+    said: dict[str, set[str]] = defaultdict(set)
+    for call in calls():
+        names = {word.value for word in ast.walk(call.args[0]) if isinstance(word, ast.Constant)}
+        facts = {keyword.arg for keyword in call.keywords if keyword.arg} - {"message"}
+        for name in names & EVENTS.keys():
+            said[str(name)] |= (facts - {"error"}) | (ERROR if "error" in facts else set())
+    return said
+
+
+def test_the_written_reference_is_up_to_date() -> None:
+    written = (PACKAGE.parent / DOCUMENT).read_text(encoding="utf-8")
+
+    assert written == logs_markdown(), REMEDY
+
+
+def test_the_reference_is_written_where_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / DOCUMENT.parent).mkdir()
+
+    write_reference(tmp_path)
+
+    assert (tmp_path / DOCUMENT).read_text(encoding="utf-8") == logs_markdown()
+
+
+def test_every_event_of_the_table_is_logged_by_somebody() -> None:
+    by_variable = {
+        "queue.halted",
+        "queue.paused",
+        "queue.resumed",
+        "reaper.jobs_requeued",
+        "reaper.jobs_failed",
+    }
+
+    assert EVENTS.keys() - said_facts().keys() == by_variable
+
+
+def test_every_event_has_the_facts_that_are_logged_with_it() -> None:
+    said = {name: facts | HANDED_ON.get(name, set()) for name, facts in said_facts().items()}
+
+    assert {name: set(EVENTS[name].facts) for name in said} == said
+
+
+def test_every_fact_has_its_meaning() -> None:
+    named = {fact for kind in EVENTS.values() for fact in kind.facts}
+
+    assert named == MEANINGS.keys()
+    assert list(MEANINGS) == sorted(MEANINGS)
