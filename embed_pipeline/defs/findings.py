@@ -41,8 +41,8 @@ SPECS = [
 ]
 RESUME = "Mend the cause, then launch resume_job."
 CRASHES = (
-    "Runs die before they complete anything: look at {runs} and at the latest deploy. Jobs wait and"
-    " lose nothing; the first success ends it."
+    "Runs die before they complete anything: look at {runs} and at the latest deploy. Jobs wait,"
+    " and are failed at their 15th recovery; the first success ends it."
 )
 BRING_BACK = (
     "Bring its database back, or mend its address and credentials; embed-pipeline doctor looks at"

@@ -31,7 +31,7 @@ class LogVariables(Variables):
     )
     format: Annotated[LogFormat, OneOf(LogFormat)] = setting(
         "EMBED_LOG_FORMAT",
-        "How log lines look; auto is text on a terminal and JSON elsewhere.",
+        "How log lines look; auto is text on a terminal, and JSON elsewhere and in Dagster.",
         default=LogFormat.AUTO,
     )
 

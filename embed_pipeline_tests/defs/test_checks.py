@@ -20,6 +20,7 @@ from embed_pipeline.errors import ErrorCategory, StoreUnavailable
 from embed_pipeline.model.embedding import Coverage
 from embed_pipeline.model.health import HealthReport, HealthStatus
 from embed_pipeline.model.job import EmbedJob, EntityUid, JobId, JobStatus, QueueStatus
+from embed_pipeline.model.recovery import RecoveryPolicy
 from embed_pipeline.model.switch import Switch, SwitchState
 from embed_pipeline.worker.observe import QueueState
 
@@ -192,6 +193,7 @@ def test_health_names_the_runs_that_died_and_asks_nobody_to_resume_a_running_que
 
     assert "the latest failed runs of embed_job (r4, r3, r2) and" in result.message
     assert "resume_job" not in result.message
+    assert f"are failed at their {RecoveryPolicy().last_resort}th recovery" in result.message
 
 
 @pytest.mark.parametrize("database", ["queue", "graph"])

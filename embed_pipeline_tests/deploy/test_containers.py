@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.settings import load_settings
 from embed_pipeline.settings.reference import reference
 from embed_pipeline_tests.deploy.files import DEPLOY, ROOT, read_yaml
@@ -78,17 +79,32 @@ def test_every_port_is_bound_to_loopback() -> None:
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
-def test_secrets_come_from_the_environment_and_are_asked_for() -> None:
+def test_secrets_come_from_the_environment_and_passwords_are_asked_for() -> None:
     secrets = re.compile(r"PASSWORD|API_KEY|AUTH")
-    given = [
-        value
+    given = {
+        (name, value)
         for service in services().values()
         for name, value in (service.get("environment") or {}).items()
         if secrets.search(name)
-    ]
+    }
 
-    assert len(given) > 5
-    assert all((asked := ASKED_FOR.search(value)) and asked[2] for value in given)
+    asked = {name: found[2] for name, value in given if (found := ASKED_FOR.search(value))}
+    assert len(asked) > 5
+    assert asked.keys() == {name for name, _ in given}
+    assert {name for name, insists in asked.items() if not insists} == {"OPENAI_API_KEY"}
+
+
+@pytest.mark.parametrize("service", PIPELINE)
+def test_key_is_asked_for_by_the_settings_and_only_where_the_provider_needs_it(
+    service: str,
+) -> None:
+    without = filled_in(services()[service]["environment"]) | {"OPENAI_API_KEY": ""}
+
+    local = load_settings(without | {"EMBEDDING_PROVIDER": "local"})
+
+    assert local.provider.name == "local"
+    with pytest.raises(ConfigurationError, match="OPENAI_API_KEY must be set"):
+        load_settings(without)
 
 
 def test_only_those_who_need_them_know_the_secrets_of_the_pipeline() -> None:

@@ -76,4 +76,4 @@ def test_every_dagster_job_sensor_and_schedule_that_is_named_exists(
 def test_every_page_is_reached_from_the_readme() -> None:
     linked = {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT / "README.md")}
 
-    assert {page for page in PAGES if page.parent.name == "docs"} - linked == set()
+    assert {page for page in PAGES if page.parent == ROOT / "docs"} - linked == set()

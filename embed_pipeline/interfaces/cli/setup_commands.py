@@ -36,11 +36,12 @@ def init(
     graph_database: Annotated[str | None, _instead("NAME", "The graph's database")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prepare the stores: tables, constraints, indexes. Never touches data; may be run again.
+    """Prepare the stores: tables, constraints, indexes. Touches no entity; may be run again.
 
     Works on the stores of the settings; an option names another Neo4j server or database for
     this call. Passwords come from EMBED_QUEUE_PASSWORD and EMBED_GRAPH_PASSWORD, or are asked
-    for on a terminal. Says which databases it prepared.
+    for on a terminal. Says which databases it prepared, and how many jobs it adopted that another
+    program had written into the queue.
 
     Example: `embed-pipeline init --queue-uri bolt://localhost:7687 --graph-uri bolt://localhost:7688`
     """

@@ -1,0 +1,162 @@
+"""The Cypher of the documentation does what the page says, on a real server."""
+
+from __future__ import annotations
+
+import os
+import re
+import textwrap
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from embed_pipeline import wiring
+from embed_pipeline.settings import load_settings
+from embed_pipeline_tests.acceptance.production import server_variables
+from embed_pipeline_tests.docs.pages import ROOT
+from embed_pipeline_tests.interfaces import conftest as commands
+from embed_pipeline_tests.neo4j_bed import fixtures
+from embed_pipeline_tests.neo4j_bed.client import BedServer
+
+neo4j_servers = fixtures.neo4j_servers
+neo4j_turn = fixtures.neo4j_turn
+neo4j_queue = fixtures.neo4j_queue
+neo4j_graph = fixtures.neo4j_graph
+home = commands.home
+cli = commands.cli
+process_left_as_it_was = commands.process_left_as_it_was
+
+PEOPLE = """
+CREATE (:Person {id: 'p1', fullName: 'Ada Lovelace', bio: 'Wrote the first algorithm.'}),
+       (:Person {id: 'p2', fullName: 'Al-Jazari', bio: 'Built clocks.', deletedAt: 1}),
+       (:Person {id: 3, fullName: 'Hypatia'}), (:Person {id: ''}), (:Person), (:Company)
+"""
+SETTINGS = {
+    "EMBED_STORE": "neo4j",
+    "EMBED_ENTITY_LABEL": "Person",
+    "EMBED_ENTITY_KEY": "id",
+    "EMBED_ENTITY_NAME": "fullName",
+    "EMBED_ENTITY_TYPE": "profession",
+    "EMBED_ENTITY_TEXT": "fullName,bio,notes",
+    "EMBED_ENTITY_VALID_TO": "deletedAt",
+}
+OF_OTHERS = "MATCH (n) RETURN count(n) AS nodes, count(n.bio) AS texts"
+OURS = """
+MATCH (n) WHERE any(label IN labels(n) WHERE label CONTAINS 'Embedding')
+   OR any(name IN keys(n) WHERE name STARTS WITH 'embed') RETURN count(n) AS left
+"""
+
+
+class Handbook:
+    """A graph of somebody's people, the commands on it, and the statements of a page."""
+
+    def __init__(self, cli: commands.CommandLine, graph: BedServer) -> None:
+        self._cli, self.graph = cli, graph
+
+    def command(self, *words: str, **variables: str) -> Any:
+        answer = self._cli(*words, "--json", **variables)
+        assert answer.code == 0, answer.err
+        return answer.json
+
+    def embed(self) -> Any:
+        self.command("discover")
+        self.command("run")
+        return self.command("coverage")
+
+    def follow(self, page: str, words: str, **parameters: object) -> list[dict[str, Any]]:
+        """Run the one block that holds these words; the rows of its last statement."""
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        blocks = re.findall(r"^ *```cypher\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+        (block,) = (block for block in blocks if words in block)
+        rows: list[dict[str, Any]] = []
+        for statement in textwrap.dedent(block).strip().rstrip(";").split(";\n"):
+            rows = self.graph.run(statement, **parameters)
+        return rows
+
+
+@pytest.fixture
+def handbook(
+    cli: commands.CommandLine,
+    neo4j_queue: BedServer,
+    neo4j_graph: BedServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Handbook:
+    for server in (neo4j_queue, neo4j_graph):
+        server.wipe_schema()
+    neo4j_graph.run(PEOPLE)
+    variables = server_variables(neo4j_queue, neo4j_graph) | SETTINGS
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return Handbook(cli, neo4j_graph)
+
+
+def test_nodes_that_cannot_be_seen_are_counted_and_get_a_key(handbook: Handbook) -> None:
+    handbook.command("init")
+
+    (counted,) = handbook.follow("adopting.md", "AS unseen")
+    before = handbook.command("coverage")["entities"]
+    handbook.follow("adopting.md", "randomUUID")
+    handbook.command("init", EMBED_ENTITY_KEY="uid")
+    after = handbook.command("coverage")["entities"]
+
+    assert counted == {"unseen": 3}
+    assert (before, after) == (1, 4)
+
+
+def test_nodes_of_two_labels_get_a_common_one(handbook: Handbook) -> None:
+    handbook.follow("adopting.md", ":Searchable")
+
+    assert handbook.graph.run("MATCH (n:Searchable) RETURN count(n) AS n") == [{"n": 6}]
+
+
+def test_own_cypher_finds_valid_nodes_by_a_vector_of_the_model(handbook: Handbook) -> None:
+    handbook.command("init")
+    model = handbook.embed()["model"]
+    with closing(wiring.open_embedding_provider(load_settings(dict(os.environ)))) as provider:
+        query = provider.embed(["Ada Lovelace\nWrote the first algorithm."]).vectors[0].tolist()
+    handbook.graph.run("CALL db.awaitIndexes(60)")
+
+    found = handbook.follow("adopting.md", "embedding_index", query=query, model=model)
+
+    assert [(row["id"], round(row["score"], 3)) for row in found] == [("p1", 1.0)]
+
+
+def test_leaving_again_leaves_what_was_there(handbook: Handbook) -> None:
+    before = handbook.graph.run(OF_OTHERS)
+    handbook.command("init")
+    handbook.embed()
+
+    handbook.follow("adopting.md", "REMOVE n:NeedsEmbedding")
+
+    assert handbook.graph.run(OURS) == [{"left": 0}]
+    assert handbook.graph.run(OF_OTHERS) == before
+
+
+def test_model_is_changed_by_hand_and_back(handbook: Handbook) -> None:
+    handbook.command("init")
+    first = handbook.embed()
+    lengths = []
+
+    for dimensions in ("32", "64"):
+        handbook.command("cancel", "--all", "--yes")
+        handbook.follow("operations.md", "DROP INDEX embedding_index")
+        changed = handbook.command("coverage", EMBEDDING_DIMENSIONS=dimensions)
+        again = handbook.embed()
+        (row,) = handbook.graph.run("MATCH (n:Person {id: 'p1'}) RETURN size(n.embedding) AS size")
+        lengths.append((changed["wrong_model"], again["embedded"], again["model"], row["size"]))
+
+    assert lengths == [(1, 1, "mock/mock@32", 32), (1, 1, first["model"], 64)]
+
+
+def test_vectors_that_were_not_replaced_are_good_again_on_the_way_back(handbook: Handbook) -> None:
+    handbook.command("init")
+    handbook.embed()
+
+    handbook.follow("operations.md", "DROP INDEX embedding_index")
+    there = handbook.command("discover", EMBEDDING_DIMENSIONS="32")
+    handbook.command("cancel", "--all", "--yes")
+    handbook.follow("operations.md", "DROP INDEX embedding_index")
+    back = handbook.command("discover", EMBEDDING_DIMENSIONS="64")
+
+    assert (there["new_jobs"], back["new_jobs"]) == (1, 0)
+    assert handbook.command("coverage")["embedded"] == 1
