@@ -15,6 +15,6 @@ def ensure_model(tools: Tools) -> ModelRecord:
     active = [found.model for found in tools.graph.models() if found.state is ModelState.ACTIVE]
     raise ModelNotActive(
         f"The graph is embedded with {', '.join(active) or 'no active model'}, the settings say "
-        f"{tools.model}: set EMBEDDING_PROVIDER, EMBEDDING_MODEL and EMBEDDING_DIMENSIONS back; "
-        "the model of a graph cannot be changed yet."
+        f"{tools.model}: set EMBEDDING_PROVIDER, EMBEDDING_MODEL and EMBEDDING_DIMENSIONS back, or "
+        "change the graph's model by hand (docs/operations.md, Changing the model)."
     )
