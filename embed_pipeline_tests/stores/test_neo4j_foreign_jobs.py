@@ -187,6 +187,30 @@ class TestNotYetTakenIn:
         for call in EVERY_CALL:
             call(store)
 
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"created_at": MOMENT},
+            {"created_at": "soon"},
+            {"tier": 0.0, "rank": -5.0, "available_at": MOMENT},
+        ],
+    )
+    def test_the_next_look_takes_it_in(
+        self,
+        neo4j_queue: BedServer,
+        store: Neo4jJobStore,
+        clock: FakeClock,
+        fields: dict[str, object],
+    ) -> None:
+        neo4j_queue.run(ADD_JOBS, jobs=[seeds_job("a", clock, **fields)])
+
+        stale = [store.has_stale() for _ in range(2)]
+
+        assert stale == [False, False]
+        (event,) = store.events.recent(kind="jobs.adopted")
+        assert event.job_ids == ("a",)
+        assert take(store).job_ids == (JobId("a"),)
+
     def test_a_moment_of_another_type_hides_nothing_that_is_due(
         self, neo4j_queue: BedServer, store: Neo4jJobStore, clock: FakeClock
     ) -> None:
