@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from embed_pipeline.settings import reserved
 from embed_pipeline.settings.findings import Findings
 from embed_pipeline.settings.kinds import Identifier, Identifiers
-from embed_pipeline.settings.shape import EntitySettings
+from embed_pipeline.settings.shape import EntitySettings, StoreName
 from embed_pipeline.settings.variables import Variables, setting
 
 Property = Annotated[str, Identifier()]
@@ -31,14 +32,16 @@ class EntityVariables(Variables):
     )
 
 
-def entity_settings(given: EntityVariables, findings: Findings) -> EntitySettings:
-    others = (given.key, given.name, given.entity_type, *given.text)
-    if given.valid_to.lower() in {other.lower() for other in others}:
-        findings.refuse(
-            "EMBED_ENTITY_VALID_TO",
-            f"be another property than key, name, type and texts, got {given.valid_to!r}",
-        )
-    return EntitySettings(
+_VARIABLES = {
+    role: str(field.validation_alias) for role, field in EntityVariables.model_fields.items()
+}
+_RESERVED = {StoreName.NEO4J: reserved.NEO4J, StoreName.SQLITE: reserved.SQLITE}
+
+
+def entity_settings(
+    given: EntityVariables, backend: StoreName, findings: Findings
+) -> EntitySettings:
+    settings = EntitySettings(
         label=given.label,
         key=given.key,
         name=given.name,
@@ -46,3 +49,7 @@ def entity_settings(given: EntityVariables, findings: Findings) -> EntitySetting
         text=given.text,
         valid_to=given.valid_to,
     )
+    if findings.sound(*_VARIABLES.values()):
+        for role, must in reserved.misfits(settings, _RESERVED[backend]):
+            findings.refuse(_VARIABLES[role], must)
+    return settings

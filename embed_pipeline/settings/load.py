@@ -77,24 +77,26 @@ def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
     general = parse(GeneralVariables, environ, findings)
     environment = environment_of(general, findings)
     queue = queue_settings(parse(QueueVariables, environ, findings), environment, findings)
-    provider = parse(ProviderVariables, environ, findings)
+    asked = parse(ProviderVariables, environ, findings)
     remotes = Remotes(
         openai=parse(OpenAIVariables, environ, findings),
         azure=parse(AzureVariables, environ, findings),
+    )
+    provider = provider_settings(asked, remotes, environment, queue, findings)
+    stores = store_settings(
+        parse(BackendVariables, environ, findings),
+        parse(QueueServerVariables, environ, findings),
+        parse(GraphServerVariables, environ, findings),
+        environment,
+        findings,
     )
     return Settings(
         environment=environment,
         home=general.home,
         queue=queue,
-        provider=provider_settings(provider, remotes, environment, queue, findings),
-        stores=store_settings(
-            parse(BackendVariables, environ, findings),
-            parse(QueueServerVariables, environ, findings),
-            parse(GraphServerVariables, environ, findings),
-            environment,
-            findings,
-        ),
-        entity=entity_settings(parse(EntityVariables, environ, findings), findings),
+        provider=provider,
+        stores=stores,
+        entity=entity_settings(parse(EntityVariables, environ, findings), stores.backend, findings),
         logging=log_settings(parse(LogVariables, environ, findings)),
         reaper=reaper_settings(environ, findings),
     )

@@ -136,6 +136,10 @@ def _check_uri(
     if endpoint is None or endpoint.scheme not in schemes or endpoint.path:
         starts = listed((f"{scheme}://" for scheme in schemes), "or")
         findings.refuse(variable, f"be {starts} followed by a host and perhaps a port")
+    elif endpoint.has_query and endpoint.scheme.startswith("bolt"):
+        findings.refuse(
+            variable, "not carry a query: only neo4j:// and neo4j+s:// have a routing context"
+        )
     elif endpoint.scheme in PLAIN and not endpoint.is_loopback:
         if allow_plaintext:
             findings.note(

@@ -18,6 +18,12 @@ MILLISECOND = timedelta(milliseconds=1)
 MICROSECOND = timedelta(microseconds=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999: whatever lies outside was counted in another unit."""
+
+UNREADABLE_MOMENT = EPOCH
+"""An end of validity that cannot be read as a time: the entity is not valid all the same."""
+
 STATUSES = {status.value: status for status in JobStatus}
 """By value; the enum's own look-up costs ten times as much, and is made for every job."""
 
@@ -29,6 +35,25 @@ def to_ms(moment: datetime) -> int:
 @lru_cache(maxsize=4_096)  # the jobs of a lease share most of their moments
 def from_ms(value: int) -> datetime:
     return EPOCH + value * MILLISECOND
+
+
+def read_moment(value: object) -> datetime | None:
+    """What another program wrote: milliseconds since 1970, or a string; None if it is no time."""
+    try:
+        match value:
+            case bool():
+                return None
+            case int() | float():
+                return EPOCH + timedelta(milliseconds=value)
+            case str():
+                return aware(datetime.fromisoformat(value))
+    except (ValueError, OverflowError):
+        pass
+    return None
+
+
+def aware(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def to_us(moment: datetime) -> int:

@@ -4,6 +4,7 @@ import pytest
 
 from embed_pipeline.settings import EntitySettings, load_settings
 from embed_pipeline_tests.settings.environments import problems
+from embed_pipeline_tests.settings.test_stores import NEO4J
 
 
 def test_the_mapping_defaults_to_our_own_names() -> None:
@@ -59,12 +60,64 @@ def test_a_name_of_64_characters_is_taken() -> None:
     assert load_settings({"EMBED_ENTITY_LABEL": "x" * 64}).entity.label == "x" * 64
 
 
-def test_the_name_may_be_the_key() -> None:
-    assert load_settings({"EMBED_ENTITY_KEY": "name"}).entity.key == "name"
+@pytest.mark.parametrize("environ", [{}, NEO4J])
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"KEY": "name"}, "KEY must be another property than name, type and texts, got 'name'."),
+        (
+            {"TEXT": "name,uid"},
+            "KEY must be another property than name, type and texts, got 'uid'.",
+        ),
+        (
+            {"VALID_TO": "name"},
+            "VALID_TO must be another property than key, name, type and texts, got 'name'.",
+        ),
+        (
+            {"VALID_TO": "uid"},
+            "VALID_TO must be another property than key, name, type and texts, got 'uid'.",
+        ),
+    ],
+)
+def test_key_and_valid_to_are_properties_of_their_own(
+    environ: dict[str, str], given: dict[str, str], told: str
+) -> None:
+    asked = {f"EMBED_ENTITY_{part}": name for part, name in given.items()}
+
+    assert problems({**environ, **asked}) == (f"EMBED_ENTITY_{told}",)
 
 
-def test_valid_to_must_be_a_property_of_its_own() -> None:
-    assert problems({"EMBED_ENTITY_VALID_TO": "name"}) == (
-        "EMBED_ENTITY_VALID_TO must be another property than key, name, type and texts,"
-        " got 'name'.",
-    )
+@pytest.mark.parametrize(
+    ("part", "name", "must"),
+    [
+        ("LABEL", "EmbedJob", "be a label that the store does not use itself, got 'EmbedJob'"),
+        ("TEXT", "name,embedded", "be no property that the store uses itself, got 'embedded'"),
+        ("NAME", "_lock", "be no property that the store uses itself, got '_lock'"),
+        ("KEY", "_newest", "be no property that the store uses itself, got '_newest'"),
+    ],
+)
+def test_what_neo4j_uses_itself_is_refused_there_alone(part: str, name: str, must: str) -> None:
+    asked = {f"EMBED_ENTITY_{part}": name}
+
+    assert problems({**NEO4J, **asked}) == (f"EMBED_ENTITY_{part} must {must}.",)
+    load_settings(asked)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "must"),
+    [
+        ("LABEL", "sqlite_things", "be a label that the store does not use itself, got"),
+        ("TEXT", "name,created_at", "be no property that the store uses itself, got 'created_at'"),
+        ("VALID_TO", "Updated_At", "be no property that the store uses itself, got 'Updated_At'"),
+        ("KEY", "Name", "be another property than name, type and texts, got 'Name'"),
+        ("TYPE", "Name", "be another property than the name, got 'Name'"),
+        ("TEXT", "Name", "spell name and type as they are mapped, got 'Name'"),
+    ],
+)
+def test_what_sqlite_cannot_hold_is_refused_there_alone(part: str, name: str, must: str) -> None:
+    asked = {f"EMBED_ENTITY_{part}": name}
+
+    (sentence,) = problems(asked)
+
+    assert sentence.startswith(f"EMBED_ENTITY_{part} must {must}")
+    load_settings({**NEO4J, **asked})

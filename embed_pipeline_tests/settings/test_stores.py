@@ -80,6 +80,14 @@ def test_what_is_no_bolt_uri_is_refused(uri: str) -> None:
     )
 
 
+@pytest.mark.parametrize("uri", ["bolt+s://db.example?policy=eu", "bolt://localhost:7687/?a=b#c"])
+def test_a_routing_context_is_refused_where_nothing_is_routed(uri: str) -> None:
+    assert problems({**PRODUCTION, "EMBED_GRAPH_URI": uri}) == (
+        "EMBED_GRAPH_URI must not carry a query: only neo4j:// and neo4j+s:// have a routing"
+        " context.",
+    )
+
+
 def test_self_signed_certificates_are_for_tests_only() -> None:
     uri = {"EMBED_QUEUE_URI": "bolt+ssc://db.example"}
 

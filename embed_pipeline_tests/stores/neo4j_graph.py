@@ -40,6 +40,9 @@ class Neo4jGraphBackend:
     def set_text(self, uid: EntityUid, name: str, value: TextValue) -> None:
         self.server.run(ENTITY + "SET e += $properties", uid=uid, properties={name: value})
 
+    def set_end(self, uid: EntityUid, value: object) -> None:
+        self.server.run(ENTITY + "SET e.validTo = $end", uid=uid, end=value)
+
     def remove(self, uid: EntityUid) -> None:
         self.server.run(ENTITY + "DETACH DELETE e", uid=uid)
 

@@ -39,6 +39,9 @@ class SqliteGraphBackend:
             {"uid": uid, "value": _theirs(value)},
         )
 
+    def set_end(self, uid: EntityUid, value: object) -> None:
+        self._run("UPDATE Entity SET validTo = :end WHERE uid = :uid", {"uid": uid, "end": value})
+
     def remove(self, uid: EntityUid) -> None:
         self._run("DELETE FROM Entity WHERE uid = :uid", {"uid": uid})
 

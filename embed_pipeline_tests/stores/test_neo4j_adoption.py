@@ -196,7 +196,7 @@ class TestLeft:
 
         assert first.startswith("2 waiting jobs name the model text-embedding-3-small, so no run")
         assert "provider/name@dimensions" in first
-        assert second.startswith("1 waiting jobs name the model (none)")
+        assert second.startswith("1 jobs have no text as their property `model`, so they were not")
 
     def test_jobs_of_ours_are_not_mentioned(
         self, neo4j_queue: BedServer, queue: Neo4jDatabase, clock: FakeClock
@@ -214,6 +214,8 @@ class TestLeft:
             seeds_job("2", clock, version=None, status="failed"),
             seeds_job("3", clock, entity_uid=None),
             seeds_job("4", clock, id=None),
+            seeds_job("5", clock, id=5, entity_uid=5),
+            seeds_job("6", clock, model=6, version=6),
         ]
         neo4j_queue.run(ADD_JOBS, jobs=incomplete)
         store = adopt(seeds_job("a", clock))
@@ -222,9 +224,10 @@ class TestLeft:
 
         assert take(store).job_ids == (JobId("a"),)
         assert [sentence.partition(", so ")[0] for sentence in told] == [
-            "1 jobs have no property `entity_uid`",
-            "1 jobs have no property `id`",
-            "2 jobs have no property `version`",
+            "2 jobs have no text as their property `entity_uid`",
+            "2 jobs have no text as their property `id`",
+            "1 jobs have no text as their property `model`",
+            "3 jobs have no text as their property `version`",
         ]
 
     @pytest.mark.parametrize("missing", ["entity_uid", "model", "version"])

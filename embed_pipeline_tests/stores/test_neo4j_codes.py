@@ -31,7 +31,7 @@ IMPLICIT = (
     [
         ("Neo.ClientError.Security.Unauthorized", StoreAccessDenied),
         ("Neo.ClientError.Security.CredentialsExpired", StoreAccessDenied),
-        ("Neo.ClientError.Security.AuthenticationRateLimit", StoreAccessDenied),
+        ("Neo.ClientError.Security.AuthenticationRateLimit", StoreUnavailable),
         ("Neo.ClientError.Security.Forbidden", StoreAccessDenied),
         ("Neo.ClientError.Security.TokenExpired", StoreAccessDenied),
         # The driver calls the first of these transient.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from threading import Barrier
 
 import pytest
 
@@ -78,6 +80,21 @@ class TestRefusals:
         neo4j_queue.run("CREATE (:Budget {provider: 'openai'})")
 
         initialise(budgets)
+
+
+def test_two_that_begin_at_once_on_an_empty_pair_both_succeed(config: StoreConfig) -> None:
+    start = Barrier(2)
+
+    def begin(_: int) -> list[str]:
+        start.wait()
+        return initialise(config)
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(begin, range(2))
+
+    assert first == second
+    with closing(open_graph(config)) as store:
+        assert store.models() == ()
 
 
 def test_vector_index_that_was_dropped_is_made_again(

@@ -5,23 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from embed_pipeline.model.job import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY, JobId
+from embed_pipeline.stores.neo4j import cypher_adoption as cypher
 from embed_pipeline.stores.neo4j.queue import QueueTransaction
-from embed_pipeline.stores.neo4j.schema_cypher import ADOPT_THESE
 from embed_pipeline.stores.neo4j.session import Neo4jDatabase
-
-# Reads every waiting job, which only set-up may do.
-STRANGE_MODELS = """
-MATCH (job:EmbedJob)
-WHERE job.status = 'pending' AND NOT coalesce(toString(job.model), '') =~ '[^/]+/.+@[0-9]+'
-RETURN coalesce(toString(job.model), '(none)') AS model, count(*) AS jobs
-ORDER BY jobs DESC, model LIMIT 3
-"""
-
-INCOMPLETE_JOBS = """
-MATCH (job:EmbedJob)
-UNWIND [name IN ['id', 'entity_uid', 'version'] WHERE job[name] IS NULL] AS missing
-RETURN missing, count(*) AS jobs ORDER BY missing
-"""
 
 
 def terms(max_attempts: int) -> dict[str, int]:
@@ -38,19 +24,19 @@ def adopt_these(
     transaction: QueueTransaction, job_ids: Sequence[JobId], *, max_attempts: int
 ) -> None:
     """Those that were written after set-up, as soon as somebody comes across them."""
-    adopted = transaction.one(ADOPT_THESE, ids=job_ids, **terms(max_attempts))["adopted"]
+    adopted = transaction.one(cypher.ADOPT_THESE, ids=job_ids, **terms(max_attempts))["adopted"]
     if adopted:
         transaction.record("jobs.adopted", job_ids=adopted)
         transaction.announce("jobs.adopted", count=len(adopted), job_ids=adopted)
 
 
 def sentences_on_jobs_left(database: Neo4jDatabase) -> list[str]:
-    return _on_strange_models(database) + _on_incomplete_jobs(database)
+    return _on_strange_models(database) + _on_nameless_jobs(database)
 
 
 def _on_strange_models(database: Neo4jDatabase) -> list[str]:
     """A run leases by its own model's name, so a job under any other name waits for ever."""
-    found = database.read(lambda tx: tx.all(STRANGE_MODELS))
+    found = database.read(lambda tx: tx.all(cypher.STRANGE_MODELS))
     return [
         f"{row['jobs']} waiting jobs name the model {row['model']}, so no run will take them: set"
         " their property `model` to provider/name@dimensions, such as"
@@ -59,11 +45,12 @@ def _on_strange_models(database: Neo4jDatabase) -> list[str]:
     ]
 
 
-def _on_incomplete_jobs(database: Neo4jDatabase) -> list[str]:
+def _on_nameless_jobs(database: Neo4jDatabase) -> list[str]:
     """They were not adopted: a job that cannot be named cannot be completed either."""
-    found = database.read(lambda tx: tx.all(INCOMPLETE_JOBS))
+    found = database.read(lambda tx: tx.all(cypher.NAMELESS_JOBS))
     return [
-        f"{row['jobs']} jobs have no property `{row['missing']}`, so they were not adopted and no"
-        " run will take them: set it, or delete them and run `embed-pipeline discover`."
+        f"{row['jobs']} jobs have no text as their property `{row['missing']}`, so they were not"
+        " adopted and no run will take them: set it to a string, or delete them and run"
+        " `embed-pipeline discover`."
         for row in found
     ]

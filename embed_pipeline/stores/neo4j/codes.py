@@ -32,6 +32,10 @@ _OVERLOADED: Fault = (
     "has no memory left for a transaction: see its dbms.memory.transaction.total.max, or its heap",
 )
 _AWAY: Fault = (StoreUnavailable, "is not available")
+_LOCKED_OUT: Fault = (
+    StoreUnavailable,
+    "lets this user in only after a pause: wrong passwords were tried too often",
+)
 _FALTERED: Fault = (StoreFaltered, "broke while answering")
 
 _BY_CODE: dict[str, Fault] = {
@@ -44,6 +48,8 @@ _BY_CODE: dict[str, Fault] = {
     "Neo.ClientError.Transaction.LockClientStopped": _BUSY,
     "Neo.ClientError.Procedure.ProcedureTimedOut": _BUSY,
     "Neo.ClientError.Security.AuthProviderTimeout": _AWAY,
+    # Anybody's wrong passwords lock the user for seconds; a wrong one of ours is told before.
+    "Neo.ClientError.Security.AuthenticationRateLimit": _LOCKED_OUT,
     "Neo.DatabaseError.General.IndexCorruptionDetected": _DAMAGED,
     "Neo.DatabaseError.General.SchemaCorruptionDetected": _DAMAGED,
     "Neo.DatabaseError.General.StorageDamageDetected": _DAMAGED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embed_pipeline.stores.neo4j.cypher_parts import BY_END, BY_TURN, LOCK
+from embed_pipeline.stores.neo4j.cypher_parts import BY_END, BY_TURN, HAS_ID, LOCK
 
 # Four seeks that each stop at the limit: an index gives one status in order, and jobs that ended
 # in the very millisecond where the page before stopped go by their id.
@@ -17,6 +17,7 @@ CALL (status) {{
   UNION ALL
     MATCH (job:EmbedJob) {BY_END}
     WHERE job.status = status AND job.processed_at > $ended_at AND job.id IS NOT NULL
+      AND {HAS_ID}
     RETURN job {_IN_ORDER}
 }}
 WITH job ORDER BY job.processed_at, job.id LIMIT $limit
@@ -26,7 +27,7 @@ RETURN properties(job) AS job
 _PARKED = f"""
 MATCH (job:EmbedJob) {BY_END}
 WHERE job.status = 'failed' AND job.processed_at IS NOT NULL AND job.id IS NOT NULL
-  AND coalesce(job.fail_code, '') <> $but
+  AND {HAS_ID} AND coalesce(job.fail_code, '') <> $but
 """
 
 PARKED_JOBS = f"""
@@ -67,7 +68,7 @@ WHERE job.entity_uid = $entity_uid AND job.model IS NOT NULL AND job.version IS 
 """
 
 JOBS_OF_ENTITY = f"""
-{_OF_ENTITY}
+{_OF_ENTITY} AND {HAS_ID}
 WITH job ORDER BY job.created_at DESC, job.id DESC LIMIT $limit
 RETURN properties(job) AS job
 """
@@ -80,7 +81,7 @@ WITH job LIMIT $limit
 WITH job ORDER BY job.id
 {LOCK}
 WITH job WHERE job.status = 'pending'
-WITH job, job.id AS id
+WITH job, toStringOrNull(job.id) AS id
 DETACH DELETE job
 RETURN collect(id) AS done
 """

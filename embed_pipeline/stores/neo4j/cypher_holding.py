@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embed_pipeline.stores.neo4j.cypher_parts import (
+    ATTEMPTS,
     BACK_TO_PENDING,
     ERROR_OF_ROW,
     FRESH_START,
@@ -11,6 +12,7 @@ from embed_pipeline.stores.neo4j.cypher_parts import (
     NO_ERROR,
     RANKED,
     REAL_NOW,
+    STRIKES,
     TIER_AFTER_STRIKES,
     UNLOCKED,
 )
@@ -34,7 +36,7 @@ DEFER_JOBS = f"""
 WITH job, $error AS row, {REAL_NOW} + $delay AS later WHERE {IS_HELD}
 SET {BACK_TO_PENDING},
     job.available_at = CASE WHEN job.available_at > later THEN job.available_at ELSE later END,
-    job.strikes = coalesce(job.strikes, 0) + $strikes,
+    job.strikes = {STRIKES} + $strikes,
     {ERROR_OF_ROW}
 SET {TIER_AFTER_STRIKES}
 RETURN collect(job.id) AS done
@@ -80,7 +82,7 @@ RETURN jobs, {REAL_NOW} AS now
 RETRY_LATER = f"""
 UNWIND $rows AS row
 MATCH (job:EmbedJob {{id: row.id}})
-SET {BACK_TO_PENDING}, job.attempts = coalesce(job.attempts, 0) + 1,
+SET {BACK_TO_PENDING}, job.attempts = {ATTEMPTS} + 1,
     job.available_at = row.available_at, {ERROR_OF_ROW}
 """
 
@@ -88,7 +90,7 @@ FAIL_JOBS = f"""
 UNWIND $rows AS row
 MATCH (job:EmbedJob {{id: row.id}})
 SET job.status = 'failed', job.processed_at = $at, {UNLOCKED}, job.force = null, job.again = null,
-    job.attempts = coalesce(job.attempts, 0) + row.charge, {ERROR_OF_ROW},
+    job.attempts = {ATTEMPTS} + row.charge, {ERROR_OF_ROW},
     job.fail_code = row.fail_code, job.fail_reason = row.fail_reason
 """
 

@@ -8,11 +8,13 @@ from embed_pipeline.stores.neo4j.cypher_parts import (
     BY_HOLDER,
     BY_TURN,
     FRESH_START,
+    HAS_ID,
     LOCK,
     NOW,
     RANKED,
     REAL_NOW,
 )
+from embed_pipeline.stores.notation import FIRST_MS, LAST_MS
 
 LOCK_BY_KEYS = f"""
 UNWIND $keys AS key
@@ -62,7 +64,7 @@ SET job.again = CASE WHEN row.force OR job.again = 2 THEN 2 ELSE 1 END
 _DUE = f"""
     MATCH (job:EmbedJob) {BY_TURN}
     WHERE job.status = 'pending' AND job.model = $model AND job.rank = rank AND job.tier = tier
-      AND job.available_at <= now
+      AND job.available_at <= now AND {HAS_ID}
 """
 _IN_ORDER = "ORDER BY job.status, job.model, job.rank, job.tier, job.available_at"
 
@@ -107,13 +109,14 @@ SET job.status = 'processing', job.rank = null, job.lock_owner = $owner, job.lea
 RETURN collect(properties(job)) AS jobs
 """
 
+# A moment of any other type would come first, and hide all that are due.
 NEXT_DUE = f"""
 UNWIND range(-9, 0) AS rank
 UNWIND range(0, 2) AS tier
 CALL (rank, tier) {{
     MATCH (job:EmbedJob) {BY_TURN}
     WHERE job.status = 'pending' AND job.model = $model AND job.rank = rank AND job.tier = tier
-      AND job.available_at IS NOT NULL
+      AND {FIRST_MS} <= job.available_at <= {LAST_MS} AND {HAS_ID}
     RETURN job.available_at AS due {_IN_ORDER} LIMIT 1
 }}
 RETURN min(due) AS due
@@ -124,7 +127,7 @@ GET_JOB = "MATCH (job:EmbedJob {id: $id}) RETURN properties(job) AS job"
 FAILED_JOBS = f"""
 MATCH (job:EmbedJob) {BY_END}
 WHERE job.status = 'failed' AND job.processed_at IS NOT NULL AND job.id IS NOT NULL
-  AND ($category IS NULL OR job.error_category = $category)
+  AND {HAS_ID} AND ($category IS NULL OR job.error_category = $category)
 WITH job ORDER BY job.status DESC, job.processed_at DESC, job.id DESC LIMIT $limit
 RETURN properties(job) AS job
 """

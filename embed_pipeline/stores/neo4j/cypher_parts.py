@@ -35,19 +35,25 @@ MATCH (job:EmbedJob {{id: id}})
 
 IS_HELD = "job.status = 'processing' AND job.lock_owner = $owner AND job.lease_token = $token"
 
+# A job of another program that cannot be named so is passed over: no list of ids could hold it.
+HAS_ID = "job.id IS :: STRING NOT NULL"
+
 UNLOCKED = "job.lock_owner = null, job.lock_until = null, job.lease_token = null"
 
 # Only pending jobs have a rank, so that the others cost the index of pending jobs nothing.
-# Other programs leave any priority, or none.
+# Other programs leave any priority, or none, or no number.
 RANKED = f"""
     job.rank = CASE WHEN job.priority > {HIGHEST_PRIORITY} THEN -{HIGHEST_PRIORITY}
                     WHEN job.priority < {LOWEST_PRIORITY} THEN -{LOWEST_PRIORITY}
-                    ELSE -coalesce(job.priority, {DEFAULT_PRIORITY}) END
+                    ELSE -coalesce(toIntegerOrNull(job.priority), {DEFAULT_PRIORITY}) END
 """
+
+ATTEMPTS = "coalesce(toIntegerOrNull(job.attempts), 0)"
+STRIKES = "coalesce(toIntegerOrNull(job.strikes), 0)"
 
 # Zero, false and "no" are not stored where missing means the same: fewer properties to touch.
 BACK_TO_PENDING = f"""
-    job.force = CASE WHEN coalesce(job.force, false) OR job.again = 2 THEN true END,
+    job.force = CASE WHEN job.force = true OR job.again = 2 THEN true END,
     job.again = null, job.status = 'pending', {UNLOCKED}, {RANKED}
 """
 

@@ -8,17 +8,20 @@ from embed_pipeline.stores.neo4j.cypher_parts import (
     BY_END_OF_LEASE,
     BY_HOLDER,
     FRESH_START,
+    HAS_ID,
     LOCK,
     NOW,
     RANKED,
     REAL_NOW,
+    STRIKES,
     TIER_AFTER_STRIKES,
 )
 
 _IS_STALE = f"job.status = 'processing' AND (job.lock_until IS NULL OR job.lock_until < {NOW})"
 
 # A job that another program left without an end of lease is in no index on it, and one that it
-# wrote without our fields in none of those that leases and counts use: only we write a tier.
+# wrote without our fields in none of those that leases and counts use: only we write a tier, and
+# never as a float.
 LOOK_AT_JOBS = """
 CALL () {
     MATCH (job:EmbedJob) WHERE job.id > $after RETURN job ORDER BY job.id LIMIT $sample
@@ -26,7 +29,7 @@ CALL () {
 RETURN count(job) AS looked, max(job.id) AS last,
        collect(CASE WHEN job.status = 'processing' AND job.lock_until IS NULL THEN job.id END)
        AS unended,
-       collect(CASE WHEN job.tier IS NULL THEN job.id END) AS foreign
+       collect(CASE WHEN NOT job.tier IS :: INTEGER NOT NULL THEN job.id END) AS foreign
 """
 
 # One that was taken in just now has an end of lease, and is found both ways.
@@ -36,7 +39,7 @@ CALL () {{
   UNION
     MATCH (job:EmbedJob) {BY_END_OF_LEASE}
     WHERE job.status = 'processing' AND job.lock_until < {NOW}
-    WITH job WHERE job.id IS NOT NULL
+    WITH job WHERE {HAS_ID}
     RETURN job LIMIT $limit
 }}
 WITH job LIMIT $limit
@@ -50,13 +53,14 @@ RETURN jobs, {REAL_NOW} AS now
 HAS_EXPIRED = f"""
 RETURN EXISTS {{
     MATCH (job:EmbedJob) {BY_END_OF_LEASE}
-    WHERE job.status = 'processing' AND job.lock_until < {NOW}
+    WHERE job.status = 'processing' AND job.lock_until < {NOW} AND {HAS_ID}
 }} AS found
 """
 
 LOCK_JOBS_OF_OWNER = f"""
 MATCH (job:EmbedJob) {BY_HOLDER}
 WHERE job.lock_owner = $owner AND job.lease_token IS NOT NULL AND job.status = 'processing'
+  AND {HAS_ID}
 WITH job LIMIT $limit
 WITH job ORDER BY job.id
 {LOCK}
@@ -65,9 +69,9 @@ WITH collect(properties(job)) AS jobs
 RETURN jobs, {REAL_NOW} AS now
 """
 
-_RECOVERED = """
+_RECOVERED = f"""
     job.recoveries = row.recoveries, job.recovered_at = $at,
-    job.strikes = coalesce(job.strikes, 0) + 1
+    job.strikes = {STRIKES} + 1
 """
 
 RECOVER_JOBS = f"""
@@ -87,7 +91,7 @@ SET {TIER_AFTER_STRIKES}
 RETRY_FAILED = f"""
 MATCH (job:EmbedJob) {BY_END}
 WHERE job.status = 'failed' AND job.processed_at IS NOT NULL AND job.id IS NOT NULL
-  AND ($category IS NULL OR job.error_category = $category)
+  AND {HAS_ID} AND ($category IS NULL OR job.error_category = $category)
 WITH job ORDER BY job.status, job.processed_at, job.id LIMIT $limit
 WITH job ORDER BY job.id
 {LOCK}

@@ -10,8 +10,9 @@ import uuid
 from collections.abc import Iterable, Sequence
 
 from embed_pipeline.model.admission import Change, admit_again, admit_new
-from embed_pipeline.model.job import Enqueued, JobId, JobRequest, JobStatus
+from embed_pipeline.model.job import Enqueued, JobId, JobRequest
 from embed_pipeline.stores.neo4j import cypher_jobs as cypher
+from embed_pipeline.stores.neo4j import rows
 from embed_pipeline.stores.neo4j.queue import QueueTransaction
 from embed_pipeline.stores.neo4j.session import Row
 
@@ -111,4 +112,6 @@ def _lock_existing(
 def _judge(request: JobRequest, job: Row | None) -> tuple[Enqueued, Change]:
     if job is None:
         return admit_new(request)
-    return admit_again(request, JobStatus(job["status"]), job["fail_code"])
+    if not isinstance(job["id"], str):
+        return Enqueued.PARKED, Change.NONE  # another program's, which no statement can name
+    return admit_again(request, rows.status_of(job["status"]), job["fail_code"])

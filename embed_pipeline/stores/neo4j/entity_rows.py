@@ -9,7 +9,6 @@ unless a caller says a new one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import neo4j.time
@@ -26,10 +25,9 @@ from embed_pipeline.model.embedding import (
 )
 from embed_pipeline.model.entity import Entity, EntityMapping, TextValue
 from embed_pipeline.model.job import EntityUid
+from embed_pipeline.stores.neo4j.moments import moment_of
 from embed_pipeline.stores.neo4j.session import Row
-
-UNREADABLE_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
-"""An end of validity that cannot be read as a time: the entity is not valid all the same."""
+from embed_pipeline.stores.notation import UNREADABLE_MOMENT
 
 
 def entity_of(values: Sequence[Any], mapping: EntityMapping) -> Entity:
@@ -41,7 +39,7 @@ def entity_of(values: Sequence[Any], mapping: EntityMapping) -> Entity:
         name=_spoken(name) or "",
         entity_type=_spoken(entity_type) or "",
         texts=tuple(_text_of(text) for text in texts),
-        valid_to=None if valid_to is None else _moment_of(valid_to),
+        valid_to=None if valid_to is None else moment_of(valid_to) or UNREADABLE_MOMENT,
     )
 
 
@@ -140,26 +138,3 @@ def _spoken(value: object) -> str | None:
             return value.iso_format()
         case _:
             return None
-
-
-def _moment_of(value: object) -> datetime:
-    """Others write a temporal value, milliseconds since 1970, or a string."""
-    try:
-        match value:
-            case neo4j.time.DateTime():
-                return _aware(value.to_native())
-            case neo4j.time.Date():
-                return datetime(value.year, value.month, value.day, tzinfo=UTC)
-            case bool():
-                return UNREADABLE_MOMENT
-            case int() | float():
-                return datetime.fromtimestamp(value / 1000, UTC)
-            case str():
-                return _aware(datetime.fromisoformat(value))
-    except (ValueError, OverflowError, OSError):
-        pass
-    return UNREADABLE_MOMENT
-
-
-def _aware(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -17,6 +18,9 @@ from embed_pipeline.stores.notation import from_ms
 
 OLDEST = (5, 26)
 """The LTS release with all that the statements use."""
+
+# Aura says `5.27-aura`.
+_VERSION = re.compile(r"(?P<major>\d+)\.(?P<minor>\d+)")
 
 TOLERATED_SKEW = timedelta(seconds=5)
 
@@ -56,10 +60,12 @@ def examine_database(
 
 
 def _version(role: str, place: str, version: str, edition: str, database: Neo4jDatabase) -> Check:
-    found = tuple(int(number) for number in version.split(".")[:2])
     bolt = ".".join(str(number) for number in database.bolt_version)
     said = f"{place}: Neo4j {version} {edition}, Bolt {bolt}"
-    if found < OLDEST:
+    found = _VERSION.match(version)
+    if found is None:
+        return note(role, f"{said}; whether that is 5.26 or newer cannot be read")
+    if (int(found["major"]), int(found["minor"])) < OLDEST:
         return broken(role, said, "Use Neo4j 5.26 or newer.")
     return ok(role, said)
 

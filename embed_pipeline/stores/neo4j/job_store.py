@@ -198,9 +198,14 @@ class Neo4jJobStore(JobStore):
     def retry_failed(
         self, *, category: ErrorCategory | None = None, limit: int = 10_000
     ) -> tuple[JobId, ...]:
-        return self.queue.write(
-            lambda transaction: recovering.retry_failed(transaction, category, limit)
-        )
+        retried: list[JobId] = []
+        while len(retried) < limit:
+            page = min(PAGE, limit - len(retried))
+            work = partial(recovering.retry_failed, category=category, limit=page)
+            retried += (found := self.queue.write(work))
+            if len(found) < page:
+                break
+        return tuple(retried)
 
     def cancel(
         self, *, entity_uid: EntityUid | None = None, limit: int = PAGE

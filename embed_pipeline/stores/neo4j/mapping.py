@@ -11,13 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.model.embedding import FIRST_PROPERTY
 from embed_pipeline.model.entity import EntityMapping
+from embed_pipeline.settings.reserved import NEO4J, refuse_misfits
 
 MARKER = "NeedsEmbedding"
-OWN_LABELS = (MARKER, "EmbeddingModel", "EmbeddingCursor", "EmbeddingGraph", "EmbedJob")
-OWN_PREFIXES = ("embedding", "embedded", "_lock", "_new")
 
 # Cypher 5 reads `\u0060` as a backtick before it parses, so doubling backticks is not enough.
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
@@ -56,21 +54,7 @@ def vector_names(vector: str) -> VectorNames:
 
 def check_mapping(mapping: EntityMapping) -> None:
     """A graph of other people keeps its names, and ours never stand in their way."""
-    problems = []
-    if mapping.label in OWN_LABELS:
-        problems.append(f"The label {mapping.label} is one of the store's own.")
-    others = (mapping.name, mapping.entity_type, *mapping.text)
-    problems += [
-        f"The property {name} begins like one of the store's own."
-        for name in dict.fromkeys((mapping.key, mapping.valid_to, *others))
-        if name.startswith(OWN_PREFIXES)
-    ]
-    if mapping.valid_to in (mapping.key, *others) or mapping.key in others:
-        problems.append("Key and valid-to must be other properties than name, type and texts.")
-    if len(set(mapping.text)) < len(mapping.text):
-        problems.append("A text property is mapped twice.")
-    if problems:
-        raise ConfigurationError(problems)
+    refuse_misfits(mapping, NEO4J)
 
 
 def quoted(identifier: str) -> str:

@@ -134,7 +134,7 @@ def _account(
 
 
 def retry_failed(
-    transaction: QueueTransaction, category: ErrorCategory | None, limit: int
+    transaction: QueueTransaction, *, category: ErrorCategory | None, limit: int
 ) -> tuple[JobId, ...]:
     found = transaction.one(cypher.RETRY_FAILED, category=category, limit=limit)
     job_ids = tuple(JobId(job_id) for job_id in found["done"])

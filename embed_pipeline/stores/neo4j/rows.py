@@ -7,14 +7,22 @@ not there at all, and jobs of other programs may lack what we added: missing mea
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.model.event import Event
-from embed_pipeline.model.job import DEFAULT_PRIORITY, Again, EmbedJob, JobId
-from embed_pipeline.stores.notation import MILLISECOND, STATUSES, from_ms, moment_or_none
+from embed_pipeline.model.job import (
+    DEFAULT_PRIORITY,
+    Again,
+    EmbedJob,
+    EntityUid,
+    JobId,
+    JobStatus,
+)
+from embed_pipeline.stores.neo4j.moments import moment_of
+from embed_pipeline.stores.notation import EPOCH, FIRST_MS, LAST_MS, MILLISECOND, STATUSES, from_ms
 
 Properties = Mapping[str, Any]
 
@@ -24,37 +32,18 @@ def in_ms(duration: timedelta) -> int:
 
 
 def job_of(node: Properties) -> EmbedJob:
-    category, again = node.get("error_category"), node.get("again")
-    created_at = node.get("created_at", 0)
-    return EmbedJob(
-        id=node["id"],
-        # A job without one of these ends as one whose entity is gone, or has another text by now.
-        entity_uid=node.get("entity_uid", ""),
-        model=node.get("model", ""),
-        version=node.get("version", ""),
-        status=STATUSES[node["status"]],
-        priority=node.get("priority", DEFAULT_PRIORITY),
-        created_at=from_ms(created_at),
-        available_at=from_ms(node.get("available_at", created_at)),
-        processed_at=moment_or_none(node.get("processed_at")),
-        lock_owner=node.get("lock_owner"),
-        lock_until=moment_or_none(node.get("lock_until")),
-        lease_token=node.get("lease_token"),
-        last_heartbeat_at=moment_or_none(node.get("last_heartbeat_at")),
-        attempts=node.get("attempts", 0),
-        max_attempts=node.get("max_attempts", 3),
-        recoveries=node.get("recoveries", 0),
-        recovered_at=moment_or_none(node.get("recovered_at")),
-        strikes=node.get("strikes", 0),
-        force=node.get("force", False),
-        again=Again(again) if again else Again.NO,
-        error=node.get("error"),
-        error_type=node.get("error_type"),
-        error_category=ErrorCategory(category) if category else None,
-        error_stack=node.get("error_stack"),
-        fail_code=node.get("fail_code"),
-        fail_reason=node.get("fail_reason"),
-    )
+    """Of any job that has an id; what another program wrote in no form of ours does not raise."""
+    values = _DEFAULTS | {
+        name: _READERS[name](value) for name, value in node.items() if name in _READERS
+    }
+    values["created_at"] = values.get("created_at") or EPOCH
+    values["available_at"] = values.get("available_at") or values["created_at"]
+    return EmbedJob(**values)
+
+
+def status_of(value: object) -> JobStatus:
+    """One that we do not know is an end of another program's, which only a person undoes."""
+    return STATUSES.get(_text(value) or "", JobStatus.FAILED)
 
 
 def event_of(node: Properties) -> Event:
@@ -66,3 +55,69 @@ def event_of(node: Properties) -> Event:
         job_ids=tuple(JobId(job_id) for job_id in node.get("job_ids", ())),
         facts=json.loads(node.get("facts", "{}")),
     )
+
+
+def _text(value: object) -> str | None:
+    return value if value is None or isinstance(value, str) else str(value)
+
+
+def _name(value: object) -> str:
+    return _text(value) or ""
+
+
+def _count(default: int) -> Callable[[object], int]:
+    """Numbers of JavaScript are floats; the largest are none, as little as a text is."""
+
+    def read(value: object) -> int:
+        if type(value) is int and value >= 0:
+            return value
+        return int(value) if isinstance(value, float) and 0 <= value < LAST_MS else default
+
+    return read
+
+
+def _moment(value: object) -> datetime | None:
+    if type(value) is int and FIRST_MS <= value <= LAST_MS:
+        return from_ms(value)
+    return moment_of(value)
+
+
+_AGAIN = {again.value: again for again in Again}
+_CATEGORIES: dict[str | None, ErrorCategory] = {c.value: c for c in ErrorCategory}
+
+_DEFAULTS: dict[str, Any] = {
+    # A job without one of these ends as one whose entity is gone, or has another text by now.
+    "entity_uid": EntityUid(""),
+    "model": "",
+    "version": "",
+    "status": JobStatus.FAILED,
+    "priority": DEFAULT_PRIORITY,
+}
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "id": _name,
+    "entity_uid": _name,
+    "model": _name,
+    "version": _name,
+    "status": status_of,
+    "priority": _count(DEFAULT_PRIORITY),
+    "created_at": _moment,
+    "available_at": _moment,
+    "processed_at": _moment,
+    "lock_owner": _text,
+    "lock_until": _moment,
+    "lease_token": _text,
+    "last_heartbeat_at": _moment,
+    "attempts": _count(0),
+    "max_attempts": _count(3),
+    "recoveries": _count(0),
+    "recovered_at": _moment,
+    "strikes": _count(0),
+    "force": lambda value: value is True,
+    "again": lambda value: _AGAIN.get(value, Again.NO) if type(value) is int else Again.NO,
+    "error": _text,
+    "error_type": _text,
+    "error_category": lambda value: _CATEGORIES.get(_text(value)),
+    "error_stack": _text,
+    "fail_code": _text,
+    "fail_reason": _text,
+}

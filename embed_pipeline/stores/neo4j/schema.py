@@ -16,6 +16,7 @@ from embed_pipeline.errors import ConfigurationError, SchemaMissing
 from embed_pipeline.model.entity import EntityMapping
 from embed_pipeline.stores.neo4j import adoption
 from embed_pipeline.stores.neo4j import schema_cypher as cypher
+from embed_pipeline.stores.neo4j.cypher_adoption import ADOPT_JOBS
 from embed_pipeline.stores.neo4j.mapping import check_mapping, quoted
 from embed_pipeline.stores.neo4j.schema_cypher import (
     QUEUE_RULES,
@@ -75,7 +76,7 @@ def prepare_queue(database: Neo4jDatabase, *, max_attempts: int = 3) -> int:
     if before is not None and before < VERSIONS["queue"]:
         for name in RETIRED_QUEUE_INDEXES:
             database.write(partial(_drop, name), timeout=BUILD_PATIENCE)
-    adopted = database.autocommit(cypher.ADOPT_JOBS, **adoption.terms(max_attempts))
+    adopted = database.autocommit(ADOPT_JOBS, **adoption.terms(max_attempts))
 
     def finish(tx: Tx) -> None:
         tx.all(cypher.MAKE_LOCKS, names=list(LOCKS))

@@ -24,7 +24,7 @@ from embed_pipeline.model.embedding import (
 )
 from embed_pipeline.model.entity import Entity, EntityMapping, TextValue
 from embed_pipeline.model.job import EntityUid
-from embed_pipeline.stores.notation import from_ms
+from embed_pipeline.stores.notation import UNREADABLE_MOMENT, read_moment
 from embed_pipeline.stores.sqlite.entity_statements import saved_columns
 
 _FLOAT32 = np.dtype("<f4")
@@ -38,7 +38,7 @@ def entity_of(row: sqlite3.Row, mapping: EntityMapping) -> Entity:
         name=_plain(name),
         entity_type=_plain(entity_type),
         texts=tuple(_text_of(text) for text in texts),
-        valid_to=None if valid_to is None else from_ms(valid_to),
+        valid_to=None if valid_to is None else read_moment(valid_to) or UNREADABLE_MOMENT,
     )
 
 

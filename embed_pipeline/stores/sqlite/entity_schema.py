@@ -12,14 +12,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from embed_pipeline.errors import ConfigurationError, SchemaMissing
+from embed_pipeline.errors import SchemaMissing
 from embed_pipeline.model.entity import EntityMapping
+from embed_pipeline.settings.reserved import SQLITE, refuse_misfits
 from embed_pipeline.stores.sqlite.entity_statements import filled
 
 VERSION = 1
-
-OWN_PREFIXES = ("embedding_", "sqlite_")
-OWN_COLUMNS = ("needs_embedding", "created_at", "updated_at")
 
 _TABLES = """
 CREATE TABLE {entity} (
@@ -93,18 +91,7 @@ def schema_for(path: Path, mapping: EntityMapping) -> Callable[[sqlite3.Connecti
 
 def check_mapping(mapping: EntityMapping) -> None:
     """SQLite does not tell upper from lower case, and some names are ours."""
-    problems = []
-    if mapping.label.lower().startswith(OWN_PREFIXES):
-        problems.append(f"The label {mapping.label} begins like a table of the store itself.")
-    roles = (mapping.key, mapping.name, mapping.entity_type, mapping.valid_to)
-    texts = [name for name in mapping.text if name not in (mapping.name, mapping.entity_type)]
-    seen: set[str] = set()
-    for name in (*OWN_COLUMNS, *roles, *texts):
-        if name.lower() in seen:
-            problems.append(f"The property {name} is mapped twice, or is one of the store's own.")
-        seen.add(name.lower())
-    if problems:
-        raise ConfigurationError(problems)
+    refuse_misfits(mapping, SQLITE)
 
 
 def _create(connection: sqlite3.Connection, path: Path, mapping: EntityMapping) -> None:

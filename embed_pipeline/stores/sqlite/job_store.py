@@ -185,14 +185,15 @@ class SqliteJobStore(JobStore):
     def retry_failed(
         self, *, category: ErrorCategory | None = None, limit: int = 10_000
     ) -> tuple[JobId, ...]:
-        with self.queue.transaction() as transaction:
-            found = transaction.all(
-                sql.RETRY_FAILED, category=category, limit=limit, now=transaction.now_ms
-            )
-            job_ids = tuple(JobId(row["id"]) for row in found)
-            if job_ids:
-                transaction.record("jobs.retried", job_ids=job_ids)
-            return job_ids
+        retried: list[JobId] = []
+        while len(retried) < limit:
+            page = min(PAGE, limit - len(retried))
+            with self.queue.transaction() as transaction:
+                found = recovering.retry_failed(transaction, category=category, limit=page)
+            retried += found
+            if len(found) < page:
+                break
+        return tuple(retried)
 
     def cancel(
         self, *, entity_uid: EntityUid | None = None, limit: int = PAGE

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.job import LEASE_EXPIRED, LEASE_TIMEOUT, EmbedJob, FailureRecord
+from embed_pipeline.model.job import LEASE_EXPIRED, LEASE_TIMEOUT, EmbedJob, FailureRecord, JobId
 from embed_pipeline.model.recovery import Fate, RecoveredJob, RecoveryPolicy, fate_of
 from embed_pipeline.stores.notation import failure_fields
 from embed_pipeline.stores.sqlite import health, rows
@@ -91,3 +91,15 @@ def _account(
         health.note_failures(transaction, [WORKER_KILLER] * len(failed))
     if any(job.fate is Fate.WAITING for job in recovered):
         health.note_crash_loop(transaction)
+
+
+def retry_failed(
+    transaction: QueueTransaction, *, category: ErrorCategory | None, limit: int
+) -> tuple[JobId, ...]:
+    found = transaction.all(
+        sql.RETRY_FAILED, category=category, limit=limit, now=transaction.now_ms
+    )
+    job_ids = tuple(JobId(row["id"]) for row in found)
+    if job_ids:
+        transaction.record("jobs.retried", job_ids=job_ids)
+    return job_ids

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from embed_pipeline.errors import RequestError
@@ -13,10 +15,14 @@ from embed_pipeline_tests.contracts.entity_store.scene import (
     add,
     add_embedded,
     new,
+    register,
     stored,
     uid,
     uids,
+    write,
 )
+
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
 
 class CreateContract:
@@ -149,3 +155,45 @@ class ReadContract:
         assert store.soft_delete([uid(2), uid(1)]) == (uid(2),)
         assert store.soft_delete([]) == ()
         assert stored(store, uid(1)).valid_to == backend.clock.now()
+
+    @pytest.mark.parametrize(
+        "end",
+        [
+            1_714_521_600_000,
+            1_714_521_600_000_000,
+            1_714_521_600_000.5,
+            9e99,
+            "2024-05-01",
+            "2024-05-01 12:00:00",
+            "2024-05-01T12:00:00+02:00",
+            "long ago",
+            "",
+            False,
+        ],
+    )
+    def test_any_end_of_validity_makes_an_entity_invalid(
+        self, store: EntityStore, backend: GraphBackend, end: object
+    ) -> None:
+        register(store)
+        one, two = add(store, 1, 2)
+        backend.set_end(one.uid, end)
+
+        found = store.read_entities([one.uid, two.uid])
+        report = store.write_vectors([write(one), write(two)], model=MODEL)
+
+        assert [found[entity.uid].is_valid for entity in (one, two)] == [False, True]
+        assert (report.gone, report.written) == ((one.uid,), (two.uid,))
+        assert store.coverage(model=MODEL).entities == 1
+        assert store.soft_delete([one.uid]) == ()
+
+    def test_end_of_validity_is_read_as_the_moment_it_tells(
+        self, store: EntityStore, backend: GraphBackend
+    ) -> None:
+        one, two, three = add(store, 1, 2, 3)
+        backend.set_end(one.uid, 1_714_564_800_000)
+        backend.set_end(two.uid, "2024-05-01 12:00:00")
+        backend.set_end(three.uid, "2024-05-01T14:00:00+02:00")
+
+        found = store.read_entities([one.uid, two.uid, three.uid])
+
+        assert {entity.valid_to for entity in found.values()} == {NOON}

@@ -34,6 +34,9 @@ class GraphBackend(Protocol):
 
     def set_text(self, uid: EntityUid, name: str, value: TextValue) -> None: ...
 
+    def set_end(self, uid: EntityUid, value: object) -> None:
+        """Whatever that program takes for the end of an entity's validity."""
+
     def remove(self, uid: EntityUid) -> None:
         """Delete the entity for good."""
 

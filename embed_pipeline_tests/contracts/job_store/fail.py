@@ -165,3 +165,18 @@ class FailContract:
 
         assert store.retry_failed(category=ErrorCategory.TRANSIENT) == ()
         assert store.retry_failed(category=ErrorCategory.PERMANENT) == (job_id,)
+
+    def test_retry_of_many_is_many_small_transactions_with_an_event_each(
+        self, store: JobStore
+    ) -> None:
+        add_jobs(store, 1_050)
+        lease = take(store, 1_050)
+        store.fail(lease, dict.fromkeys(lease.job_ids, PERMANENT))
+
+        first = store.retry_failed(limit=1_020)
+        rest = store.retry_failed()
+
+        events = store.events.recent(kind="jobs.retried")
+        assert [len(event.job_ids) for event in events] == [30, 20, 1_000]
+        assert (len(first), len(rest)) == (1_020, 30)
+        assert {*first, *rest} == set(lease.job_ids)

@@ -1,0 +1,119 @@
+"""Which names of labels and properties a store can take: asked at the start, and by the stores.
+
+The start asks so that a mapping that no run could use is refused before anything is launched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from embed_pipeline.errors import ConfigurationError
+
+
+class Names(Protocol):
+    """How a graph names things."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def entity_type(self) -> str: ...
+    @property
+    def text(self) -> tuple[str, ...]: ...
+    @property
+    def valid_to(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """What a store calls its own, whole names and beginnings, and whether it tells cases apart."""
+
+    labels: tuple[str, ...] = ()
+    label_beginnings: tuple[str, ...] = ()
+    properties: tuple[str, ...] = ()
+    property_beginnings: tuple[str, ...] = ()
+    tells_case: bool = True
+
+    def spelled(self, name: str) -> str:
+        return name if self.tells_case else name.lower()
+
+    def has_label(self, label: str) -> bool:
+        spelled = self.spelled(label)
+        return spelled in self.labels or spelled.startswith(self.label_beginnings)
+
+    def has_property(self, name: str) -> bool:
+        spelled = self.spelled(name)
+        return spelled in self.properties or spelled.startswith(self.property_beginnings)
+
+
+NEO4J = Reserved(
+    labels=("NeedsEmbedding", "EmbeddingModel", "EmbeddingCursor", "EmbeddingGraph", "EmbedJob"),
+    property_beginnings=("embedding", "embedded", "_lock", "_new"),
+)
+SQLITE = Reserved(
+    label_beginnings=("embedding_", "sqlite_"),
+    properties=("needs_embedding", "created_at", "updated_at"),
+    tells_case=False,
+)
+
+
+def misfits(names: Names, store: Reserved) -> Iterator[tuple[str, str]]:
+    """Each role whose name the store cannot take, and what it must be instead."""
+    if store.has_label(names.label):
+        yield "label", f"be a label that the store does not use itself, got {names.label!r}"
+    for role, used in _properties(names):
+        for name in used:
+            if store.has_property(name):
+                yield role, f"be no property that the store uses itself, got {name!r}"
+    yield from _clashes(names, store)
+
+
+def refuse_misfits(names: Names, store: Reserved) -> None:
+    """For a store that was given its mapping by other ways than the settings."""
+    problems = [f"The mapping's {role} must {must}." for role, must in misfits(names, store)]
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def _properties(names: Names) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return (
+        ("key", (names.key,)),
+        ("name", (names.name,)),
+        ("entity_type", (names.entity_type,)),
+        ("text", names.text),
+        ("valid_to", (names.valid_to,)),
+    )
+
+
+def _clashes(names: Names, store: Reserved) -> Iterator[tuple[str, str]]:
+    others = {store.spelled(name) for name in (names.name, names.entity_type, *names.text)}
+    key, valid_to = store.spelled(names.key), store.spelled(names.valid_to)
+    if key in others:
+        yield "key", f"be another property than name, type and texts, got {names.key!r}"
+    if valid_to in others | {key}:
+        yield (
+            "valid_to",
+            f"be another property than key, name, type and texts, got {names.valid_to!r}",
+        )
+    seen: set[str] = set()
+    for name in names.text:
+        if store.spelled(name) in seen:
+            yield "text", f"name each property once, got {name!r} again"
+        seen.add(store.spelled(name))
+    if not store.tells_case:
+        yield from _mixed_cases(names, store)
+
+
+def _mixed_cases(names: Names, store: Reserved) -> Iterator[tuple[str, str]]:
+    """A column has one spelling, and its own role."""
+    columns = {store.spelled(name): name for name in (names.entity_type, names.name)}
+    if len(columns) < 2:
+        yield "entity_type", f"be another property than the name, got {names.entity_type!r}"
+    for name in names.text:
+        if columns.get(store.spelled(name), name) != name:
+            yield "text", f"spell name and type as they are mapped, got {name!r}"
