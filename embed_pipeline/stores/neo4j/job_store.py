@@ -42,9 +42,7 @@ from embed_pipeline.stores.neo4j.queue import QueueDatabase, QueueTransaction
 from embed_pipeline.stores.neo4j.session import Row
 from embed_pipeline.stores.neo4j.switch import Neo4jSwitchBoard
 from embed_pipeline.stores.notation import from_ms
-
-PAGE = 1_000
-"""Jobs per transaction in long work, so that nobody waits long for one of their locks."""
+from embed_pipeline.stores.paging import PAGE, page_by_page
 
 
 class Neo4jJobStore(JobStore):
@@ -179,33 +177,25 @@ class Neo4jJobStore(JobStore):
         limit: int | None,
         reason: str,
     ) -> Recovery:
-        recovered: list[RecoveredJob] = []
-        while limit is None or len(recovered) < limit:
-            page = PAGE if limit is None else min(PAGE, limit - len(recovered))
-
-            def work(transaction: QueueTransaction, page: int = page) -> list[RecoveredJob]:
-                stale = find(transaction, page)
-                return recovering.recover(
-                    transaction, stale, policy=self._policy.recovery, reason=reason
-                )
-
-            recovered += (found := self.queue.write(work))
+        def recover(transaction: QueueTransaction, page: int) -> list[RecoveredJob]:
             # Fewer than asked for is the end, or some were extended just now: the next pass looks.
-            if len(found) < page:
-                break
-        return Recovery(tuple(recovered))
+            stale = find(transaction, page)
+            return recovering.recover(
+                transaction, stale, policy=self._policy.recovery, reason=reason
+            )
+
+        def act(page: int) -> list[RecoveredJob]:
+            return self.queue.write(partial(recover, page=page))
+
+        return Recovery(page_by_page(act, limit=limit))
 
     def retry_failed(
         self, *, category: ErrorCategory | None = None, limit: int = 10_000
     ) -> tuple[JobId, ...]:
-        retried: list[JobId] = []
-        while len(retried) < limit:
-            page = min(PAGE, limit - len(retried))
-            work = partial(recovering.retry_failed, category=category, limit=page)
-            retried += (found := self.queue.write(work))
-            if len(found) < page:
-                break
-        return tuple(retried)
+        def act(page: int) -> tuple[JobId, ...]:
+            return self.queue.write(partial(recovering.retry_failed, category=category, limit=page))
+
+        return page_by_page(act, limit=limit)
 
     def cancel(
         self, *, entity_uid: EntityUid | None = None, limit: int = PAGE

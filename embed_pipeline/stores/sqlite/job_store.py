@@ -23,6 +23,7 @@ from embed_pipeline.model.policy import QueuePolicy
 from embed_pipeline.model.recovery import RecoveredJob, Recovery
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.stores.notation import from_ms
+from embed_pipeline.stores.paging import PAGE, page_by_page
 from embed_pipeline.stores.sqlite import (
     cancelling,
     cleaning,
@@ -40,9 +41,6 @@ from embed_pipeline.stores.sqlite.health import SqliteHealth
 from embed_pipeline.stores.sqlite.history import SqliteJobHistory
 from embed_pipeline.stores.sqlite.queue import QueueFile, QueueTransaction
 from embed_pipeline.stores.sqlite.switch import SqliteSwitchBoard
-
-PAGE = 1_000
-"""Jobs per transaction in long work, so that nobody waits long for the file's one lock."""
 
 
 class SqliteJobStore(JobStore):
@@ -170,30 +168,23 @@ class SqliteJobStore(JobStore):
         limit: int | None,
         reason: str,
     ) -> Recovery:
-        recovered: list[RecoveredJob] = []
-        while limit is None or len(recovered) < limit:
-            page = PAGE if limit is None else min(PAGE, limit - len(recovered))
+        def act(page: int) -> list[RecoveredJob]:
             with self.queue.transaction() as transaction:
                 stale = find(transaction, page)
-                recovered += recovering.recover(
+                return recovering.recover(
                     transaction, stale, policy=self._policy.recovery, reason=reason
                 )
-            if len(stale) < page:
-                break
-        return Recovery(tuple(recovered))
+
+        return Recovery(page_by_page(act, limit=limit))
 
     def retry_failed(
         self, *, category: ErrorCategory | None = None, limit: int = 10_000
     ) -> tuple[JobId, ...]:
-        retried: list[JobId] = []
-        while len(retried) < limit:
-            page = min(PAGE, limit - len(retried))
+        def act(page: int) -> tuple[JobId, ...]:
             with self.queue.transaction() as transaction:
-                found = recovering.retry_failed(transaction, category=category, limit=page)
-            retried += found
-            if len(found) < page:
-                break
-        return tuple(retried)
+                return recovering.retry_failed(transaction, category=category, limit=page)
+
+        return page_by_page(act, limit=limit)
 
     def cancel(
         self, *, entity_uid: EntityUid | None = None, limit: int = PAGE
