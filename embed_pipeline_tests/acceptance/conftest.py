@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,28 +15,56 @@ from embed_pipeline_tests.neo4j_bed.fixtures import (
     neo4j_graph,
     neo4j_queue,
     neo4j_servers,
+    neo4j_swapped_graph,
+    neo4j_swapped_queue,
+    neo4j_swapped_servers,
+    neo4j_swapped_turn,
     neo4j_turn,
 )
 from embed_pipeline_tests.openai_server import OpenAIServer
 
-__all__ = ["neo4j_graph", "neo4j_queue", "neo4j_servers", "neo4j_turn"]
+__all__ = [
+    "neo4j_graph",
+    "neo4j_queue",
+    "neo4j_servers",
+    "neo4j_swapped_graph",
+    "neo4j_swapped_queue",
+    "neo4j_swapped_servers",
+    "neo4j_swapped_turn",
+    "neo4j_turn",
+]
 
 
 @pytest.fixture
 def production(
     neo4j_queue: BedServer, neo4j_graph: BedServer, tmp_path: Path
 ) -> Iterator[Production]:
+    with prepared(neo4j_queue, neo4j_graph, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def swapped_production(
+    neo4j_swapped_queue: BedServer, neo4j_swapped_graph: BedServer, tmp_path: Path
+) -> Iterator[Production]:
+    """For tests that take long: on servers that the others need not wait for."""
+    with prepared(neo4j_swapped_queue, neo4j_swapped_graph, tmp_path) as opened:
+        yield opened
+
+
+@contextmanager
+def prepared(queue: BedServer, graph: BedServer, home: Path) -> Iterator[Production]:
     """Empty servers, prepared as a person prepares them."""
-    neo4j_queue.wipe_schema()
-    neo4j_graph.wipe_schema()
+    queue.wipe_schema()
+    graph.wipe_schema()
     with OpenAIServer(api_key=KEY) as openai:
-        prepared = Production(
-            queue=neo4j_queue,
-            graph=neo4j_graph,
+        opened = Production(
+            queue=queue,
+            graph=graph,
             openai=openai,
-            homes=Homes.below(tmp_path),
-            variables=production_variables(neo4j_queue, neo4j_graph, openai),
+            homes=Homes.below(home),
+            variables=production_variables(queue, graph, openai),
         )
-        ended = prepared.command("init")
+        ended = opened.command("init")
         assert ended.returncode == 0, ended.stderr
-        yield prepared
+        yield opened

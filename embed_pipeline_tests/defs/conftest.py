@@ -9,13 +9,18 @@ import pytest
 
 from embed_pipeline_tests.defs.scene import Pipeline, settings_in
 from embed_pipeline_tests.neo4j_bed.fixtures import (
-    neo4j_graph,
-    neo4j_queue,
-    neo4j_servers,
-    neo4j_turn,
+    neo4j_swapped_graph,
+    neo4j_swapped_queue,
+    neo4j_swapped_servers,
+    neo4j_swapped_turn,
 )
 
-__all__ = ["neo4j_graph", "neo4j_queue", "neo4j_servers", "neo4j_turn"]
+__all__ = [
+    "neo4j_swapped_graph",
+    "neo4j_swapped_queue",
+    "neo4j_swapped_servers",
+    "neo4j_swapped_turn",
+]
 
 
 class Build(Protocol):

@@ -29,13 +29,15 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def live(
-    neo4j_queue: BedServer, neo4j_graph: BedServer, tmp_path_factory: pytest.TempPathFactory
+    neo4j_swapped_queue: BedServer,
+    neo4j_swapped_graph: BedServer,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Live]:
     """One system for both tests: it takes longer to start than they take."""
-    for server in (neo4j_queue, neo4j_graph):
+    for server in (neo4j_swapped_queue, neo4j_swapped_graph):
         if not server.can_be_stopped:
             pytest.skip("a server named by the environment is not ours to stop")
-    stores = server_variables(neo4j_queue, neo4j_graph) | {
+    stores = server_variables(neo4j_swapped_queue, neo4j_swapped_graph) | {
         "EMBED_STORE": "neo4j",
         "EMBED_JOB_BATCH_SIZE": "5",
         # Two that fail together would make the next one wait for half a minute.
@@ -81,10 +83,10 @@ def place(server: BedServer) -> str:
 
 
 def test_queue_that_crashes_makes_red_ticks_of_one_sentence_until_it_is_back(
-    live: Live, neo4j_queue: BedServer, tell: Tell
+    live: Live, neo4j_swapped_queue: BedServer, tell: Tell
 ) -> None:
     work_for(live, "before the crash of the queue")
-    with crashed(neo4j_queue):
+    with crashed(neo4j_swapped_queue):
         red = await_tick(live, TickStatus.FAILURE)
         health = run_program(
             "health", env=live.homes.environment(**live.variables), cwd=live.homes.dagster
@@ -97,19 +99,21 @@ def test_queue_that_crashes_makes_red_ticks_of_one_sentence_until_it_is_back(
 
     tell(f"Neo4j queue: all embedded {time.monotonic() - back:.1f} s after it was back")
     assert red.error is not None
-    assert red.error.message.endswith(f"LookFailed: {place(neo4j_queue)} cannot be reached.\n")
+    assert red.error.message.endswith(
+        f"LookFailed: {place(neo4j_swapped_queue)} cannot be reached.\n"
+    )
     assert (red.error.cause, red.error.context) == (None, None), "no stacks but Dagster's own"
     assert "CRITICAL (queue unreachable)" in health.out
-    assert neo4j_queue.run(CHARGED) == []
+    assert neo4j_swapped_queue.run(CHARGED) == []
     assert live.tools.jobs.health.report().status == "HEALTHY"
 
 
 def test_graph_that_crashes_opens_its_breaker_and_fails_no_job(
-    live: Live, neo4j_queue: BedServer, neo4j_graph: BedServer, tell: Tell
+    live: Live, neo4j_swapped_queue: BedServer, neo4j_swapped_graph: BedServer, tell: Tell
 ) -> None:
     begun, requests = live.tools.jobs.now(), len(live.provider.requests)
     run = work_for(live, "before the crash of the graph")
-    with crashed(neo4j_graph):
+    with crashed(neo4j_swapped_graph):
         skipped = await_tick(live, TickStatus.SKIPPED, "graph does not answer")
         during = live.tools.jobs.health.report()
         waiting = live.tools.jobs.get_queue_status()
@@ -121,14 +125,16 @@ def test_graph_that_crashes_opens_its_breaker_and_fails_no_job(
 
     tell(f"Neo4j graph: all embedded {time.monotonic() - back:.1f} s after it was back")
     events = live.tools.jobs.events.recent(limit=500)
-    assert f"({place(neo4j_graph)} cannot be reached.)" in str(skipped.skip_reason)
+    assert f"({place(neo4j_swapped_graph)} cannot be reached.)" in str(skipped.skip_reason)
     assert during.status == "DEGRADED"
-    assert during.reasons == (f"breaker of graph is open: {place(neo4j_graph)} cannot be reached.",)
+    assert during.reasons == (
+        f"breaker of graph is open: {place(neo4j_swapped_graph)} cannot be reached.",
+    )
     assert (waiting.pending + waiting.processing > 0, waiting.failed) == (True, 0)
     assert {"breaker.opened", "breaker.closed", "health.recovered"} <= {
         event.kind for event in events if event.at >= begun
     }
-    assert neo4j_queue.run(CHARGED) == []
+    assert neo4j_swapped_queue.run(CHARGED) == []
     assert live.tools.jobs.health.report().status == "HEALTHY"
     paid = sum(request.inputs for request in live.provider.requests[requests:])
     assert paid == ENTITIES, "what was paid for while the graph was down is kept"

@@ -20,21 +20,21 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def working(production: Production) -> Production:
+def working(swapped_production: Production) -> Production:
     """Something to do for seconds, under leases that end in seconds."""
-    for server in (production.queue, production.graph):
+    for server in (swapped_production.queue, swapped_production.graph):
         if not server.can_be_stopped:
             pytest.skip("a server named by the environment is not ours to stop")
-    production.variables.update(
+    swapped_production.variables.update(
         EMBED_JOB_BATCH_SIZE=str(BATCH),
         EMBED_JOB_LOCK_DURATION="3000",
         EMBED_JOB_HEARTBEAT_INTERVAL="500",
     )
-    production.openai.latency = timedelta(milliseconds=100)
-    with production.tools() as tools:
+    swapped_production.openai.latency = timedelta(milliseconds=100)
+    with swapped_production.tools() as tools:
         entities = [NewEntity(name=f"entity {number}") for number in range(ENTITIES)]
         create_entities(tools.jobs, tools.graph, entities, model=tools.model)
-    return production
+    return swapped_production
 
 
 def assert_all_embedded_and_nobody_charged(production: Production) -> None:
