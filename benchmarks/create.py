@@ -19,10 +19,10 @@ from pathlib import Path
 from threading import Barrier
 
 from benchmarks.servers import production_server
-from embed_pipeline.model.entity import EntityMapping, NewEntity
-from embed_pipeline.stores.neo4j import schema
-from embed_pipeline.stores.neo4j.entity_store import Neo4jEntityStore
-from embed_pipeline.stores.neo4j.session import Neo4jDatabase
+from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
+from embed_pipeline.stores.neo4j.graph.entity_store import Neo4jEntityStore
+from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline_tests.neo4j_bed import GRAPH
 
 MODEL = "mock/mock@64"

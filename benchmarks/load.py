@@ -24,7 +24,7 @@ from pathlib import Path
 
 from embed_pipeline import wiring
 from embed_pipeline.settings import load_settings
-from embed_pipeline.worker.load import load_file
+from embed_pipeline.usecases.files.load import load_file
 
 SIZES = (10_000, 100_000)
 FORMATS = ("csv", "jsonl", "parquet")
@@ -56,10 +56,10 @@ def write(path: Path, count: int) -> None:
 
 def measure(path: Path, home: Path) -> None:
     """In a process of its own: prints seconds, new entities and the peak of memory in MiB."""
-    tools = wiring.open_tools(load_settings({"EMBED_ENV": "test", "EMBED_HOME": str(home)}))
-    with closing(tools.jobs), closing(tools.graph):
+    services = wiring.open_services(load_settings({"EMBED_ENV": "test", "EMBED_HOME": str(home)}))
+    with closing(services.jobs), closing(services.graph):
         before = time.perf_counter()
-        report = load_file(tools, path)
+        report = load_file(services, path)
         seconds = time.perf_counter() - before
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"seconds": seconds, "created": report.created, "peak": peak}))

@@ -21,10 +21,10 @@ from pathlib import Path
 
 from benchmarks.queue.ours import MODEL, Ours
 from benchmarks.servers import production_server
-from embed_pipeline.stores.neo4j import schema
-from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.queue import QueueDatabase
-from embed_pipeline.stores.neo4j.session import Neo4jDatabase
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
+from embed_pipeline.stores.neo4j.queue.backend import QueueDatabase
+from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
+from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline_tests.neo4j_bed import QUEUE
 from embed_pipeline_tests.neo4j_bed.server import Address
 

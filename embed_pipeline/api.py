@@ -16,16 +16,16 @@ from contextlib import ExitStack, closing
 from types import TracebackType
 
 from embed_pipeline import wiring
-from embed_pipeline.model.embedding import Coverage, Created, Hit, SearchResult
-from embed_pipeline.model.entity import Entity, NewEntity
-from embed_pipeline.model.finding import Finding, Reason
-from embed_pipeline.model.job import EntityUid
+from embed_pipeline.domain.diagnosis import Finding, Reason
+from embed_pipeline.domain.embedding import Coverage, Created, Hit, SearchResult
+from embed_pipeline.domain.entity import Entity, NewEntity
+from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.settings import Settings, load_settings
-from embed_pipeline.worker import create as creating
-from embed_pipeline.worker import search as searching
-from embed_pipeline.worker import why as asking
-from embed_pipeline.worker.create import CreateReport
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.usecases.entities import create as creating
+from embed_pipeline.usecases.entities.create import CreateReport
+from embed_pipeline.usecases.insight import search as searching
+from embed_pipeline.usecases.insight import why as asking
+from embed_pipeline.worker.context import Services
 
 __all__ = [
     "Coverage",
@@ -50,7 +50,7 @@ def open_pipeline(settings: Settings | Mapping[str, str] | None = None) -> Pipel
     """
     if not isinstance(settings, Settings):
         settings = load_settings(settings)
-    return Pipeline(wiring.open_tools(settings))
+    return Pipeline(wiring.open_services(settings))
 
 
 class Pipeline:
@@ -60,10 +60,10 @@ class Pipeline:
     arguments, and then nothing was changed.
     """
 
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._parts = ExitStack()
-        for part in (tools.jobs, tools.graph, tools.provider, tools.limiter):
+        for part in (services.jobs, services.graph, services.provider, services.limiter):
             self._parts.enter_context(closing(part))
 
     def create_entities(self, entities: Sequence[NewEntity]) -> CreateReport:
@@ -72,17 +72,21 @@ class Pipeline:
         While the queue cannot be reached, `queued` is false in the answer: the entities are
         stored, and discovery queues them later.
         """
-        tools = self._tools
-        return creating.create_entities(tools.jobs, tools.graph, entities, model=tools.model)
+        services = self._services
+        return creating.create_entities(
+            services.jobs, services.graph, entities, model=services.model
+        )
 
     def upsert_entities(self, entities: Sequence[NewEntity]) -> CreateReport:
         """Store new ones and changes; each changed text queues one job, an unchanged one none."""
-        tools = self._tools
-        return creating.upsert_entities(tools.jobs, tools.graph, entities, model=tools.model)
+        services = self._services
+        return creating.upsert_entities(
+            services.jobs, services.graph, entities, model=services.model
+        )
 
     def delete_entities(self, uids: Sequence[EntityUid]) -> tuple[EntityUid, ...]:
         """Softly: they keep their vectors, but no search finds them; those that were valid."""
-        return self._tools.graph.soft_delete(uids)
+        return self._services.graph.soft_delete(uids)
 
     def search(
         self, query: str, *, limit: int = 10, entity_type: str | None = None
@@ -91,15 +95,15 @@ class Pipeline:
 
         One request to the provider, within the budget that all workers share.
         """
-        return searching.search(self._tools, query, limit=limit, entity_type=entity_type)
+        return searching.search(self._services, query, limit=limit, entity_type=entity_type)
 
     def why(self, name: str | None = None, *, key: EntityUid | None = None) -> tuple[Finding, ...]:
         """Why an entity cannot be found, or when it will be; one finding for each of that name."""
-        return asking.why(self._tools, name=name, key=key)
+        return asking.why(self._services, name=name, key=key)
 
     def coverage(self) -> Coverage:
         """Counted over the whole graph: for reports, not for every request."""
-        return self._tools.graph.coverage(model=self._tools.model)
+        return self._services.graph.coverage(model=self._services.model)
 
     def close(self) -> None:
         """Gives connections and files back; calling it again does nothing."""

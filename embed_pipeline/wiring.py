@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from embed_pipeline.model.check import Check
-from embed_pipeline.model.entity import EntityMapping
-from embed_pipeline.model.policy import QueuePolicy
-from embed_pipeline.model.recovery import RecoveryPolicy
-from embed_pipeline.model.window import RateLimit
+from embed_pipeline.domain.check import CheckResult
+from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import RecoveryPolicy
+from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.ports.entity_store import EntityStore
@@ -15,18 +15,18 @@ from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.providers import ProviderConfig, open_provider
 from embed_pipeline.settings import Neo4jSettings, ProviderName, Settings
 from embed_pipeline.stores import Server, StoreConfig, backend
-from embed_pipeline.worker.tools import Plan, Tools
-from embed_pipeline.worker.unlimited import Unlimited
+from embed_pipeline.stores.queue.unlimited import Unlimited
+from embed_pipeline.worker.context import RunLimits, Services
 
 IN_PROCESS = frozenset({ProviderName.LOCAL, ProviderName.MOCK})
 """Providers that nobody shares and that never ask to wait."""
 
 
 def open_job_store(
-    settings: Settings, *, clock: Clock | None = None, hurried: bool = False
+    settings: Settings, *, clock: Clock | None = None, fail_fast: bool = False
 ) -> JobStore:
-    """`hurried` for a sensor's look, which is made again in seconds."""
-    config = _store_config(settings, clock, hurried=hurried)
+    """`fail_fast` for a sensor's look, which is made again in seconds."""
+    config = _store_config(settings, clock, fail_fast=fail_fast)
     return backend(settings.stores.backend).open_queue(config).jobs
 
 
@@ -39,9 +39,9 @@ def initialise_stores(settings: Settings) -> list[str]:
     return backend(settings.stores.backend).initialise(_store_config(settings, None))
 
 
-def examine_stores(settings: Settings) -> list[Check]:
+def examine_stores(settings: Settings) -> list[CheckResult]:
     """What a doctor finds in the databases; nothing is changed."""
-    return backend(settings.stores.backend).examine(_store_config(settings, None))
+    return backend(settings.stores.backend).diagnose(_store_config(settings, None))
 
 
 def open_embedding_provider(settings: Settings) -> EmbeddingProvider:
@@ -66,30 +66,30 @@ def open_embedding_provider(settings: Settings) -> EmbeddingProvider:
 
 
 def open_rate_limiter(
-    settings: Settings, *, clock: Clock | None = None, hurried: bool = False
+    settings: Settings, *, clock: Clock | None = None, fail_fast: bool = False
 ) -> RateLimiter:
     """The budget that all workers share; none for what runs in this process without a limit."""
     limit = rate_limit(settings)
     if limit is None:
         return Unlimited(clock=clock)
-    config = _store_config(settings, clock, hurried=hurried)
+    config = _store_config(settings, clock, fail_fast=fail_fast)
     queue = backend(settings.stores.backend).open_queue(config)
     return queue.limiter(provider=settings.provider.name, limit=limit)
 
 
-def open_tools(settings: Settings) -> Tools:
-    return Tools(
+def open_services(settings: Settings) -> Services:
+    return Services(
         jobs=open_job_store(settings),
         graph=open_entity_store(settings),
         provider=open_embedding_provider(settings),
         limiter=open_rate_limiter(settings),
-        plan=plan_of(settings),
+        run_limits=run_limits_of(settings),
     )
 
 
-def plan_of(settings: Settings) -> Plan:
+def run_limits_of(settings: Settings) -> RunLimits:
     queue = settings.queue
-    return Plan(
+    return RunLimits(
         batch_size=queue.batch_size,
         concurrency=settings.provider.concurrency,
         heartbeat_interval=queue.heartbeat_interval,
@@ -120,7 +120,9 @@ def policy_of(settings: Settings) -> QueuePolicy:
     )
 
 
-def _store_config(settings: Settings, clock: Clock | None, *, hurried: bool = False) -> StoreConfig:
+def _store_config(
+    settings: Settings, clock: Clock | None, *, fail_fast: bool = False
+) -> StoreConfig:
     entity = settings.entity
     return StoreConfig(
         home=settings.home,
@@ -136,7 +138,7 @@ def _store_config(settings: Settings, clock: Clock | None, *, hurried: bool = Fa
         queue=_server(settings.stores.queue),
         graph=_server(settings.stores.graph),
         clock=clock,
-        hurried=hurried,
+        fail_fast=fail_fast,
     )
 
 

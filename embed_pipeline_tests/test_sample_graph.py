@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from embed_pipeline import wiring
-from embed_pipeline.model.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.entity import EntityMapping, NewEntity
 from embed_pipeline.settings import load_settings
+from embed_pipeline.usecases.files.formats import BadRow
+from embed_pipeline.usecases.files.formats.csv_rows import read_csv
+from embed_pipeline.usecases.files.load import load_file
+from embed_pipeline.usecases.insight.search import search
+from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.files import BadRow
-from embed_pipeline.worker.files.csv_rows import read_csv
-from embed_pipeline.worker.load import load_file
-from embed_pipeline.worker.search import search
-from embed_pipeline.worker.tools import Tools
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SAMPLE = EXAMPLES / "sample_graph.csv"
@@ -25,13 +25,13 @@ SEARCHES: list[dict[str, str]] = json.loads((EXAMPLES / "searches.json").read_te
 
 
 @pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tools]:
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     home = tmp_path_factory.mktemp("sample")
-    tools = wiring.open_tools(load_settings({"EMBED_ENV": "local", "EMBED_HOME": str(home)}))
-    with closing(tools.jobs), closing(tools.graph), closing(tools.provider):
-        load_file(tools, SAMPLE)
-        drain(tools, owner="test")
-        yield tools
+    services = wiring.open_services(load_settings({"EMBED_ENV": "local", "EMBED_HOME": str(home)}))
+    with closing(services.jobs), closing(services.graph), closing(services.provider):
+        load_file(services, SAMPLE)
+        drain(services, owner="test")
+        yield services
 
 
 def test_sample_graph_has_no_bad_row_and_no_namesakes() -> None:
@@ -46,11 +46,11 @@ def test_sample_graph_has_no_bad_row_and_no_namesakes() -> None:
     assert all(entity.properties["observations"] for entity in entities)
 
 
-def test_sample_graph_is_embedded_whole_by_the_offline_model(tools: Tools) -> None:
-    coverage = tools.graph.coverage(model=tools.model)
+def test_sample_graph_is_embedded_whole_by_the_offline_model(services: Services) -> None:
+    coverage = services.graph.coverage(model=services.model)
 
     assert coverage.percent == 100
-    assert tools.provider.name == "local"
+    assert services.provider.name == "local"
 
 
 def test_at_least_three_searches_are_shown() -> None:
@@ -59,8 +59,8 @@ def test_at_least_three_searches_are_shown() -> None:
 
 @pytest.mark.parametrize("case", SEARCHES, ids=[case["expected"] for case in SEARCHES])
 def test_search_finds_the_expected_entity_among_the_first_three(
-    tools: Tools, case: dict[str, str]
+    services: Services, case: dict[str, str]
 ) -> None:
-    result = search(tools, case["query"], limit=3)
+    result = search(services, case["query"], limit=3)
 
     assert case["expected"] in [hit.entity.name for hit in result.hits]

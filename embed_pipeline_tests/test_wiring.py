@@ -17,8 +17,8 @@ from embed_pipeline.wiring import (
     IN_PROCESS,
     open_embedding_provider,
     open_rate_limiter,
-    plan_of,
     rate_limit,
+    run_limits_of,
 )
 from embed_pipeline_tests.openai_server import OpenAIServer
 
@@ -102,7 +102,7 @@ def test_limits_of_a_request_reach_the_provider(azure: Mapping[str, str], name: 
 
 
 def test_how_many_requests_are_under_way_reaches_the_plan(azure: Mapping[str, str]) -> None:
-    assert plan_of(load_settings({**azure, "EMBEDDING_CONCURRENCY": "9"})).concurrency == 9
+    assert run_limits_of(load_settings({**azure, "EMBEDDING_CONCURRENCY": "9"})).concurrency == 9
 
 
 @pytest.mark.parametrize("name", sorted(set(ProviderName) - IN_PROCESS))

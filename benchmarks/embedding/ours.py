@@ -19,18 +19,18 @@ from functools import partial
 import numpy as np
 
 from benchmarks.embedding.stopwatch import Measured, stopwatch
-from embed_pipeline.model.embedding import VectorWrite
-from embed_pipeline.model.entity import NewEntity, embedding_text
-from embed_pipeline.model.job import EntityUid
-from embed_pipeline.model.lease import Lease
+from embed_pipeline.domain.embedding import VectorWrite
+from embed_pipeline.domain.entity import NewEntity, embedding_text
+from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.lease import Lease
 from embed_pipeline.settings import load_settings
 from embed_pipeline.telemetry import configure
-from embed_pipeline.wiring import initialise_stores, open_tools
-from embed_pipeline.worker.create import create_entities
+from embed_pipeline.usecases.entities.create import create_entities
+from embed_pipeline.wiring import initialise_stores, open_services
+from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.models import ensure_model
-from embed_pipeline.worker.pace import Pace
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.stop import Deadline
 
 WORDS = (
     "graph",
@@ -46,91 +46,98 @@ WORDS = (
 )
 
 
-def fill(tools: Tools, count: int) -> Measured:
+def fill(services: Services, count: int) -> Measured:
     """Entities of some thirty words each, and a job for every one of them."""
     for start in range(0, count, 1000):
         page = [_entity(number) for number in range(start, min(start + 1000, count))]
-        create_entities(tools.jobs, tools.graph, page, model=tools.model)
+        create_entities(services.jobs, services.graph, page, model=services.model)
     return {}
 
 
-def get_ready(tools: Tools) -> None:
+def get_ready(services: Services) -> None:
     """What a process loads and opens once, for the first of its thousands of entities."""
-    ensure_model(tools)
-    tools.jobs.switch.read()
-    tools.provider.get_ready()
-    tools.provider.fit(["text"])
+    ensure_model(services)
+    services.jobs.switch.read()
+    services.provider.get_ready()
+    services.provider.fit(["text"])
 
 
-def drain_all(tools: Tools, count: int) -> Measured:
-    get_ready(tools)
+def drain_all(services: Services, count: int) -> Measured:
+    get_ready(services)
     with stopwatch(count) as measured:
-        drain(tools, owner="benchmark", pace=Pace(tools.clock, limit=timedelta(hours=1)))
+        drain(
+            services, owner="benchmark", deadline=Deadline(services.clock, limit=timedelta(hours=1))
+        )
     return measured
 
 
-def warm_up(tools: Tools, count: int) -> Measured:
+def warm_up(services: Services, count: int) -> Measured:
     """Many small batches: the servers compile what is called often, not what takes long."""
-    fill(tools, count)
-    drain(tools, owner="warm-up", limit=10, pace=Pace(tools.clock, limit=timedelta(hours=1)))
+    fill(services, count)
+    drain(
+        services,
+        owner="warm-up",
+        limit=10,
+        deadline=Deadline(services.clock, limit=timedelta(hours=1)),
+    )
     return {}
 
 
-def check(tools: Tools, count: int) -> Measured:
+def check(services: Services, count: int) -> Measured:
     """By the graph itself, not by what a run says of itself."""
-    embedded = tools.graph.coverage(model=tools.model).embedded
+    embedded = services.graph.coverage(model=services.model).embedded
     assert embedded == count, f"{embedded} of {count} entities are embedded"
     return {}
 
 
-def provider_alone(tools: Tools, count: int) -> Measured:
+def provider_alone(services: Services, count: int) -> Measured:
     """The same texts in the same requests, and nothing else."""
     entities = map(_entity, range(count))
     texts = [embedding_text((it.name, *it.properties.values())) for it in entities]
-    size = tools.plan.batch_size
+    size = services.plan.batch_size
     pages = [texts[start : start + size] for start in range(0, count, size)]
-    get_ready(tools)
-    with stopwatch(count) as measured, ThreadPoolExecutor(tools.plan.concurrency) as pool:
-        list(pool.map(tools.provider.embed, pages))
+    get_ready(services)
+    with stopwatch(count) as measured, ThreadPoolExecutor(services.plan.concurrency) as pool:
+        list(pool.map(services.provider.embed, pages))
     return measured
 
 
-def writes_alone(tools: Tools, count: int) -> Measured:
+def writes_alone(services: Services, count: int) -> Measured:
     """The same vectors by the same statement, and nothing else; the entities are there already."""
-    get_ready(tools)
+    get_ready(services)
     uids = [EntityUid(f"e{number:07}") for number in range(count)]
     found = {}
     for start in range(0, count, 2000):
-        found |= tools.graph.read_entities(uids[start : start + 2000])
-    numbers = np.random.default_rng(3).standard_normal((count, tools.provider.dimensions))
+        found |= services.graph.read_entities(uids[start : start + 2000])
+    numbers = np.random.default_rng(3).standard_normal((count, services.provider.dimensions))
     vectors = numbers.astype(np.float32)
     writes = [
         VectorWrite(entity=found[uid], vector=vectors[number]) for number, uid in enumerate(uids)
     ]
-    size = tools.plan.write_size
+    size = services.plan.write_size
     pages = [writes[start : start + size] for start in range(0, count, size)]
-    with stopwatch(count) as measured, ThreadPoolExecutor(tools.plan.writers) as pool:
-        list(pool.map(lambda page: tools.graph.write_vectors(page, model=tools.model), pages))
+    with stopwatch(count) as measured, ThreadPoolExecutor(services.plan.writers) as pool:
+        list(pool.map(lambda page: services.graph.write_vectors(page, model=services.model), pages))
     return measured
 
 
-def queue_alone(tools: Tools, count: int) -> Measured:
+def queue_alone(services: Services, count: int) -> Measured:
     """The same leases and the same completions, and nothing between them."""
-    get_ready(tools)
-    size = tools.plan.write_size
-    with stopwatch(count) as measured, ThreadPoolExecutor(tools.plan.writers) as pool:
-        while jobs := (lease := _lease(tools)).jobs:
+    get_ready(services)
+    size = services.plan.write_size
+    with stopwatch(count) as measured, ThreadPoolExecutor(services.plan.writers) as pool:
+        while jobs := (lease := _lease(services)).jobs:
             ids = [job.id for job in jobs]
             pages = [ids[start : start + size] for start in range(0, len(ids), size)]
-            list(pool.map(partial(tools.jobs.complete, lease), pages))
+            list(pool.map(partial(services.jobs.complete, lease), pages))
     return measured
 
 
-def _lease(tools: Tools) -> Lease:
-    return tools.jobs.lease(
+def _lease(services: Services) -> Lease:
+    return services.jobs.lease(
         owner="benchmark",
-        model=tools.model,
-        limit=tools.plan.batch_size,
+        model=services.model,
+        limit=services.plan.batch_size,
         token=uuid.uuid4().hex,
     )
 
@@ -160,8 +167,8 @@ def main() -> None:
     settings = load_settings()
     configure(level=settings.logging.level, format="json")
     initialise_stores(settings)
-    tools = open_tools(settings)
-    measured = TASKS[task](tools, count)
+    services = open_services(settings)
+    measured = TASKS[task](services, count)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps(measured | {"peak_mb": peak}))
 

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 
 from benchmarks.queue.contestant import Contestant
-from benchmarks.queue.measuring import Course
+from benchmarks.queue.measuring import RunState
 from benchmarks.queue.table import show
 
 QUEUES = ("sqlite", "neo4j", "pgqueuer", "procrastinate")
@@ -44,7 +44,7 @@ def main() -> None:
     given = parser.parse_args()
     with ExitStack() as stack:
         contestants = opened(given.queues, stack)
-        course = Course(contestants, batches=given.batches, seconds=given.seconds, say=say)
+        course = RunState(contestants, batches=given.batches, seconds=given.seconds, say=say)
         course.warm_up()
         for size in sorted(given.sizes):
             show(course.run(size), contestants=[one.name for one in contestants])

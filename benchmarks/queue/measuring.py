@@ -28,7 +28,7 @@ class Round:
     cleanup: dict[str, float] = field(default_factory=dict)
 
 
-class Course:
+class RunState:
     def __init__(
         self,
         contestants: Sequence[Contestant],

@@ -14,15 +14,15 @@ from pathlib import Path
 
 from benchmarks.queue.contestant import FIRST, PAGE, USUAL, Contestant, Worked
 from benchmarks.servers import production_server
-from embed_pipeline.model.job import EntityUid, JobRequest
-from embed_pipeline.model.policy import QueuePolicy
+from embed_pipeline.domain.job import EntityUid, JobRequest
+from embed_pipeline.domain.policy import QueuePolicy
 from embed_pipeline.ports.job_store import JobStore
-from embed_pipeline.stores.neo4j import schema
-from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.queue import QueueDatabase
-from embed_pipeline.stores.neo4j.session import Neo4jDatabase
-from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
-from embed_pipeline.stores.sqlite.queue import QueueFile
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
+from embed_pipeline.stores.neo4j.queue.backend import QueueDatabase
+from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
+from embed_pipeline.stores.neo4j.setup import schema
+from embed_pipeline.stores.sqlite.queue.backend import QueueFile
+from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline_tests.neo4j_bed import QUEUE
 
 MODEL = "mock/mock@64"

@@ -10,10 +10,10 @@ from typing import Any
 
 import dagster as dg
 
-from embed_pipeline.model.embedding import Coverage
+from embed_pipeline.domain.embedding import Coverage
 from embed_pipeline.settings import Settings
-from embed_pipeline.worker.observe import Progress, QueueState
-from embed_pipeline.worker.price import estimated_price
+from embed_pipeline.usecases.insight.coverage import Progress, QueueState
+from embed_pipeline.usecases.insight.price import estimated_price
 
 ENTITY_EMBEDDINGS = dg.AssetKey("entity_embeddings")
 EMBEDDING_QUEUE = dg.AssetKey("embedding_queue")

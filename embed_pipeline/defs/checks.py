@@ -18,8 +18,8 @@ from embed_pipeline.defs.findings import (
 )
 from embed_pipeline.defs.tags import LANE
 from embed_pipeline.errors import EmbedPipelineError
-from embed_pipeline.worker.observe import QueueState, observe_queue
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.usecases.insight.coverage import QueueState, observe_queue
+from embed_pipeline.worker.context import Services
 
 
 @dg.multi_asset_check(
@@ -29,19 +29,21 @@ from embed_pipeline.worker.tools import Tools
     description="Looks at the stores now; `observe_job` does the same every five minutes.",
 )
 def check_embeddings(
-    context: dg.AssetCheckExecutionContext, config: CheckConfig, tools: dg.ResourceParam[Tools]
+    context: dg.AssetCheckExecutionContext,
+    config: CheckConfig,
+    services: dg.ResourceParam[Services],
 ) -> Iterator[dg.AssetCheckResult]:
     _take_into_lane(context)
     asked = sorted(key.name for key in context.selected_asset_check_keys)
     try:
-        state = observe_queue(tools.jobs, model=tools.model)
+        state = observe_queue(services.jobs, model=services.model)
     except EmbedPipelineError as error:
         yield from (unreachable(check, "queue", error).result() for check in asked)
         return
     findings = judge_queue(state, config, context.instance)
     yield from (finding.result() for finding in findings if finding.check in asked)
     if COVERAGE in asked:
-        yield _look_at_coverage(state, config, tools).result()
+        yield _look_at_coverage(state, config, services).result()
 
 
 def _take_into_lane(context: dg.AssetCheckExecutionContext) -> None:
@@ -65,9 +67,9 @@ def judge_queue(
     ]
 
 
-def _look_at_coverage(state: QueueState, config: CheckConfig, tools: Tools) -> Finding:
+def _look_at_coverage(state: QueueState, config: CheckConfig, services: Services) -> Finding:
     try:
-        coverage = tools.graph.coverage(model=tools.model)
+        coverage = services.graph.coverage(model=services.model)
     except EmbedPipelineError as error:
         return unreachable(COVERAGE, "graph", error)
     return judge_coverage(coverage, state, config)

@@ -4,12 +4,13 @@ import dagster as dg
 from pydantic import Field
 
 from embed_pipeline.defs.metadata import Stopwatch, ids_metadata, switch_metadata
-from embed_pipeline.defs.told_op import told_op
+from embed_pipeline.defs.op import pipeline_op
+from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.job import EntityUid
 from embed_pipeline.ports.job_store import JobStore
-from embed_pipeline.worker import control, force
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.usecases.entities import force
+from embed_pipeline.usecases.queue import control
+from embed_pipeline.worker.context import Services
 
 
 class ForceConfig(dg.Config):
@@ -45,13 +46,13 @@ class ResumeConfig(dg.Config):
     reason: str = Field(default="resumed in Dagster", description="What was mended, or why now.")
 
 
-@told_op("Queue one entity to be embedded again, or repair a number that lack a vector.")
+@pipeline_op("Queue one entity to be embedded again, or repair a number that lack a vector.")
 def force_embedding(
-    context: dg.OpExecutionContext, config: ForceConfig, tools: dg.ResourceParam[Tools]
+    context: dg.OpExecutionContext, config: ForceConfig, services: dg.ResourceParam[Services]
 ) -> int:
     watch = Stopwatch()
     report = force.force_embedding(
-        tools,
+        services,
         entity_name=config.entity_name,
         key=None if config.key is None else EntityUid(config.key),
         limit=config.limit,
@@ -64,7 +65,7 @@ def force_embedding(
     return report.queued
 
 
-@told_op("Give failed jobs a fresh start: attempts, recoveries and strikes back to 0.")
+@pipeline_op("Give failed jobs a fresh start: attempts, recoveries and strikes back to 0.")
 def retry_failed(
     context: dg.OpExecutionContext, config: RetryConfig, job_store: dg.ResourceParam[JobStore]
 ) -> int:
@@ -77,7 +78,7 @@ def retry_failed(
     return len(retried)
 
 
-@told_op("Lease to nobody until the queue is resumed; what is held is finished.")
+@pipeline_op("Lease to nobody until the queue is resumed; what is held is finished.")
 def pause_queue(
     context: dg.OpExecutionContext, config: PauseConfig, job_store: dg.ResourceParam[JobStore]
 ) -> str:
@@ -86,7 +87,7 @@ def pause_queue(
     return switch.state.value
 
 
-@told_op("Lease again after a pause or a halt.")
+@pipeline_op("Lease again after a pause or a halt.")
 def resume_queue(
     context: dg.OpExecutionContext, config: ResumeConfig, job_store: dg.ResourceParam[JobStore]
 ) -> str:

@@ -3,7 +3,7 @@
 import dagster as dg
 
 from embed_pipeline.defs.jobs import embed_job
-from embed_pipeline.defs.looks import EVERY_FIVE_SECONDS, one_sentence
+from embed_pipeline.defs.polling import EVERY_FIVE_SECONDS, concise_errors
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.worker.recover import recover_owner
 
@@ -34,7 +34,7 @@ def _sensor(
     ) -> None:
         run = context.dagster_run
         # An error of another kind would move the cursor on: Dagster would never ask again.
-        with one_sentence():
+        with concise_errors():
             recovery = recover_owner(job_store, run.run_id)
         told = f"{name}: {len(recovery.returned)} jobs of this run are pending again"
         if recovery.failed:

@@ -8,7 +8,7 @@ from itertools import takewhile
 import dagster as dg
 
 from embed_pipeline.defs.runs import ENDED
-from embed_pipeline.model.retry import RetryPolicy
+from embed_pipeline.domain.retry import RetryPolicy
 
 EMBED_JOB = "embed_job"
 """By its name: ops that look at its runs are imported where the job itself is made."""

@@ -9,11 +9,11 @@ from pydantic import Field
 
 from embed_pipeline.defs.assets import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS
 from embed_pipeline.defs.metadata import Metadata, failed_jobs_metadata
+from embed_pipeline.domain.embedding import Coverage
+from embed_pipeline.domain.health import HealthStatus
+from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import EmbedPipelineError
-from embed_pipeline.model.embedding import Coverage
-from embed_pipeline.model.health import HealthStatus
-from embed_pipeline.model.switch import SwitchState
-from embed_pipeline.worker.observe import QueueState
+from embed_pipeline.usecases.insight.coverage import QueueState
 
 COVERAGE, STUCK, HEALTH, FAILED = "coverage", "nothing_stuck", "health", "failed_jobs"
 

@@ -10,9 +10,9 @@ from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventL
 from pydantic import Field
 
 from embed_pipeline.defs.metadata import Stopwatch
+from embed_pipeline.defs.op import pipeline_op
 from embed_pipeline.defs.runs import ENDED
 from embed_pipeline.defs.tags import LANE, LANES
-from embed_pipeline.defs.told_op import told_op
 from embed_pipeline.ports.clock import SystemClock
 
 PAGE = 100
@@ -27,7 +27,7 @@ class PruneConfig(dg.Config):
     )
 
 
-@told_op(
+@pipeline_op(
     "Delete old runs of this pipeline with their events, checks, logs and files. Runs of other"
     " jobs on the same instance are left alone."
 )

@@ -6,14 +6,14 @@ from typing import Any
 
 import dagster as dg
 
-from embed_pipeline.model.job import CleanupReport, EmbedJob, JobId
-from embed_pipeline.model.lease import Lease
-from embed_pipeline.model.recovery import Recovery
-from embed_pipeline.model.switch import Switch
+from embed_pipeline.domain.job import CleanupReport, EmbedJob, JobId
+from embed_pipeline.domain.lease import Lease
+from embed_pipeline.domain.recovery import Recovery
+from embed_pipeline.domain.switch import Switch
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.telemetry.facts import shortened
-from embed_pipeline.worker.discover import DiscoveryReport
-from embed_pipeline.worker.price import estimated_price
+from embed_pipeline.usecases.entities.discover import DiscoveryReport
+from embed_pipeline.usecases.insight.price import estimated_price
 from embed_pipeline.worker.report import FailedJob, Tally
 
 MOST_ROWS = 50
@@ -104,7 +104,7 @@ def discovery_metadata(report: DiscoveryReport) -> Metadata:
         "examined": report.examined,
         "missing": report.missing,
         "changed": report.changed,
-        "stale or of another model": report.spoilt,
+        "stale or of another model": report.invalid,
         "new jobs": report.new_jobs,
         "queued already": report.queued_already,
         "parked": report.parked,

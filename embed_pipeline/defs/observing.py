@@ -24,32 +24,37 @@ from embed_pipeline.defs.findings import (
     unreachable,
 )
 from embed_pipeline.defs.metadata import Metadata, Stopwatch
-from embed_pipeline.defs.told_op import PATIENT, told_op
+from embed_pipeline.defs.op import PATIENT, pipeline_op
+from embed_pipeline.domain.embedding import Coverage
 from embed_pipeline.errors import EmbedPipelineError
-from embed_pipeline.model.embedding import Coverage
 from embed_pipeline.ports.job_store import JobStore
-from embed_pipeline.worker.observe import Progress, QueueState, observe_queue, progress_between
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.usecases.insight.coverage import (
+    Progress,
+    QueueState,
+    observe_queue,
+    progress_between,
+)
+from embed_pipeline.worker.context import Services
 
 
 class ReportConfig(dg.Config):
     hours: int = Field(default=24, ge=1, le=24 * 31, description="How far the report looks back.")
 
 
-@told_op("Count exactly, write the numbers on the assets and judge the checks.")
+@pipeline_op("Count exactly, write the numbers on the assets and judge the checks.")
 def observe(
-    context: dg.OpExecutionContext, config: CheckConfig, tools: dg.ResourceParam[Tools]
+    context: dg.OpExecutionContext, config: CheckConfig, services: dg.ResourceParam[Services]
 ) -> int:
     """Returns how many checks are red; a red check is no failed run."""
     watch = Stopwatch()
-    state = _queue_or_red(context, tools)
+    state = _queue_or_red(context, services)
     progress = _progress(context.instance, EMBEDDING_QUEUE, state)
-    figures = queue_figures(state, progress, model=tools.model)
+    figures = queue_figures(state, progress, model=services.model)
     context.log_event(dg.AssetObservation(EMBEDDING_QUEUE, metadata=figures))
     findings = judge_queue(state, config, context.instance)
     _tell(context, findings)
-    coverage = _coverage_or_red(context, tools)
-    _write_coverage(context, coverage, state, model=tools.model)
+    coverage = _coverage_or_red(context, services)
+    _write_coverage(context, coverage, state, model=services.model)
     findings.append(judge_coverage(coverage, state, config))
     _tell(context, findings[-1:])
     red = [finding for finding in findings if not finding.passed]
@@ -58,7 +63,7 @@ def observe(
     return len(red)
 
 
-@told_op(
+@pipeline_op(
     "Throughput per hour, latency and error patterns of the last day, as tables.",
     retry_policy=PATIENT,
 )
@@ -66,7 +71,7 @@ def daily_report(
     context: dg.OpExecutionContext, config: ReportConfig, job_store: dg.ResourceParam[JobStore]
 ) -> int:
     # Here and not above: pandas takes a second to load, which every run would pay.
-    from embed_pipeline.worker.daily_report import report_since
+    from embed_pipeline.usecases.insight.daily_report import report_since
 
     watch = Stopwatch()
     since = job_store.now() - timedelta(hours=config.hours)
@@ -78,17 +83,17 @@ def daily_report(
     return report.ended
 
 
-def _queue_or_red(context: dg.OpExecutionContext, tools: Tools) -> QueueState:
+def _queue_or_red(context: dg.OpExecutionContext, services: Services) -> QueueState:
     try:
-        return observe_queue(tools.jobs, model=tools.model)
+        return observe_queue(services.jobs, model=services.model)
     except EmbedPipelineError as error:
         _tell(context, [unreachable(HEALTH, "queue", error)])
         raise
 
 
-def _coverage_or_red(context: dg.OpExecutionContext, tools: Tools) -> Coverage:
+def _coverage_or_red(context: dg.OpExecutionContext, services: Services) -> Coverage:
     try:
-        return tools.graph.coverage(model=tools.model)
+        return services.graph.coverage(model=services.model)
     except EmbedPipelineError as error:
         _tell(context, [unreachable(COVERAGE, "graph", error)])
         raise

@@ -16,14 +16,17 @@ from embed_pipeline.defs.metadata import (
     recovery_metadata,
     tally_metadata,
 )
-from embed_pipeline.defs.told_op import PATIENT, told_op
-from embed_pipeline.model.lease import Lease, RefusalReason
-from embed_pipeline.model.switch import SwitchState
+from embed_pipeline.defs.op import PATIENT, pipeline_op
+from embed_pipeline.domain.lease import Lease, RefusalReason
+from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.ports.job_store import JobStore
-from embed_pipeline.worker import cleanup, discover, drain, lease, recover
-from embed_pipeline.worker.pace import Pace
+from embed_pipeline.usecases.entities import discover
+from embed_pipeline.usecases.queue import cleanup
+from embed_pipeline.worker import drain, recover
+from embed_pipeline.worker import leasing as lease
+from embed_pipeline.worker.context import RunLimits, Services
 from embed_pipeline.worker.report import Ending, Tally
-from embed_pipeline.worker.tools import Plan, Tools
+from embed_pipeline.worker.stop import Deadline
 
 
 class RecoverConfig(dg.Config):
@@ -67,7 +70,7 @@ class DiscoverConfig(dg.Config):
     most_read: int = Field(default=50_000, ge=1, description="Stop after reading so many entities.")
 
 
-@told_op("Return jobs of vanished workers to pending; attempts are kept.")
+@pipeline_op("Return jobs of vanished workers to pending; attempts are kept.")
 def recover_stale(
     context: dg.OpExecutionContext,
     config: RecoverConfig,
@@ -85,7 +88,7 @@ def recover_stale(
     return len(recovery.jobs)
 
 
-@told_op(
+@pipeline_op(
     "Take due jobs for this run; without any, the run ends here.",
     ins={"recovered": dg.In(dg.Nothing)},
     out={
@@ -96,11 +99,11 @@ def recover_stale(
 def lease_batch(
     context: dg.OpExecutionContext,
     config: LeaseConfig,
-    tools: dg.ResourceParam[Tools],
+    services: dg.ResourceParam[Services],
 ) -> Iterator[dg.Output[Any]]:
     """`count` is there for every lease, so that one that was refused is told too."""
     watch = Stopwatch()
-    leased = lease.lease_batch(tools, owner=context.run_id, limit=config.batch_size)
+    leased = lease.lease_batch(services, owner=context.run_id, limit=config.batch_size)
     metadata = lease_metadata(leased) | watch.speed(len(leased.jobs))
     if leased.refusal is not None and leased.refusal.reason is RefusalReason.HALTED:
         raise _halted(leased.refusal.detail, metadata)
@@ -113,27 +116,29 @@ def lease_batch(
         context.log.info(metadata["state"])
 
 
-@told_op("Embed the leased jobs within the shared budget, lease again, give back the rest.")
+@pipeline_op("Embed the leased jobs within the shared budget, lease again, give back the rest.")
 def embed_batch(
     context: dg.OpExecutionContext,
     config: EmbedConfig,
     leased: Lease,
-    tools: dg.ResourceParam[Tools],
+    services: dg.ResourceParam[Services],
 ) -> int:
-    pace = Pace(tools.clock, limit=timedelta(seconds=config.drain_seconds))
-    tally = drain.drain(tools, owner=leased.owner, first=leased, limit=config.batch_size, pace=pace)
-    metadata = tally_metadata(tally, model=tools.model)
-    if reason := _why_halted(tools, tally):
+    deadline = Deadline(services.clock, limit=timedelta(seconds=config.drain_seconds))
+    tally = drain.drain(
+        services, owner=leased.owner, first=leased, limit=config.batch_size, deadline=deadline
+    )
+    metadata = tally_metadata(tally, model=services.model)
+    if reason := _why_halted(services, tally):
         raise _halted(reason, metadata)
     context.add_output_metadata(metadata)
     return tally.completed
 
 
-def _why_halted(tools: Tools, tally: Tally) -> str | None:
+def _why_halted(services: Services, tally: Tally) -> str | None:
     """An error of this run's requests, or what the look before a further lease found."""
     if tally.critical or tally.ending is not Ending.REFUSED:
         return tally.critical
-    switch = tools.jobs.switch.read()
+    switch = services.jobs.switch.read()
     return switch.reason if switch.state is SwitchState.HALTED else None
 
 
@@ -149,29 +154,29 @@ def _halted(reason: str, metadata: Metadata) -> dg.Failure:
     )
 
 
-@told_op("Delete completed and failed jobs past their retention.", retry_policy=PATIENT)
+@pipeline_op("Delete completed and failed jobs past their retention.", retry_policy=PATIENT)
 def cleanup_ttl(
     context: dg.OpExecutionContext,
     config: CleanupConfig,
     job_store: dg.ResourceParam[JobStore],
-    plan: dg.ResourceParam[Plan],
+    run_limits: dg.ResourceParam[RunLimits],
 ) -> int:
     days = config.older_than_days
-    older_than = plan.retention if days is None else timedelta(days=days)
+    older_than = run_limits.retention if days is None else timedelta(days=days)
     watch = Stopwatch()
     report = cleanup.cleanup_ttl(job_store, older_than=older_than)
     context.add_output_metadata(cleanup_metadata(report, older_than) | watch.speed(report.jobs))
     return report.jobs
 
 
-@told_op("Queue entities whose vector is missing or spoilt.", retry_policy=PATIENT)
+@pipeline_op("Queue entities whose vector is missing or spoilt.", retry_policy=PATIENT)
 def discover_missing_embeddings(
     context: dg.OpExecutionContext,
     config: DiscoverConfig,
-    tools: dg.ResourceParam[Tools],
+    services: dg.ResourceParam[Services],
 ) -> int:
     bounds = discover.Bounds(most_jobs=config.most_jobs, most_read=config.most_read)
     watch = Stopwatch()
-    report = discover.discover(tools, bounds=bounds)
+    report = discover.discover(services, bounds=bounds)
     context.add_output_metadata(discovery_metadata(report) | watch.speed(report.examined))
     return report.new_jobs

@@ -7,12 +7,12 @@ from typing import Any
 import dagster as dg
 
 from embed_pipeline import wiring
-from embed_pipeline.defs.looks import LookFailed
 from embed_pipeline.defs.metadata import Stopwatch
+from embed_pipeline.defs.op import pipeline_op
+from embed_pipeline.defs.polling import SensorCheckFailed
 from embed_pipeline.defs.runs import is_at_work, max_runtime
 from embed_pipeline.defs.sensors import SensorResult
 from embed_pipeline.defs.tags import TRIGGER, run_tags
-from embed_pipeline.defs.told_op import told_op
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.reaper import QueueCounters, Reaper, SweepResult, reaper_of
 from embed_pipeline.reaper.policy import Requeue
@@ -38,7 +38,7 @@ def reaper_definitions(settings: Settings, status: dg.DefaultSensorStatus) -> dg
     )
 
 
-@told_op(
+@pipeline_op(
     "Requeue or fail the SQL jobs whose lease ended; fails after telling what it did when a table"
     " could not be swept."
 )
@@ -77,7 +77,7 @@ def _reaper_sensor(settings: ReaperSettings, status: dg.DefaultSensorStatus) -> 
         if outlook.reaped:
             yield _unless_at_work(context.instance)
         elif outlook.problems:
-            raise LookFailed("\n".join(outlook.problems))
+            raise SensorCheckFailed("\n".join(outlook.problems))
         else:
             untold = outlook.left_alone
             also = f"; {untold} rows have neither lease nor heartbeat" if untold else ""

@@ -12,7 +12,7 @@ from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.settings import Settings
-from embed_pipeline.worker.tools import Plan, Tools
+from embed_pipeline.worker.context import RunLimits, Services
 
 Closeable = JobStore | EntityStore | EmbeddingProvider | RateLimiter
 
@@ -33,8 +33,8 @@ def resources_for(settings: Settings) -> dict[str, Any]:
         "rate_limiter": _looked_at(
             wiring.open_rate_limiter, settings, "The budget that all runs share."
         ),
-        "plan": _plan(settings),
-        "tools": _tools(),
+        "run_limits": _run_limits(settings),
+        "services": _services(),
         "automatic_recovery": dg.ResourceDefinition.hardcoded_resource(
             settings.queue.recovery_interval is not None,
             description="Whether runs recover stale jobs by themselves before they lease.",
@@ -60,32 +60,32 @@ def _looked_at(
     """Sensors use it too: they look again in seconds, so they wait shortly for a server."""
 
     def opened(context: dg.InitResourceContext) -> Iterator[Closeable]:
-        with closing(opener(settings, hurried=context.run is None)) as thing:
+        with closing(opener(settings, fail_fast=context.run is None)) as thing:
             yield thing
 
     return dg.ResourceDefinition(resource_fn=opened, description=description)
 
 
-def _plan(settings: Settings) -> dg.ResourceDefinition:
-    def made(_context: dg.InitResourceContext) -> Plan:
-        return wiring.plan_of(settings)
+def _run_limits(settings: Settings) -> dg.ResourceDefinition:
+    def made(_context: dg.InitResourceContext) -> RunLimits:
+        return wiring.run_limits_of(settings)
 
     return dg.ResourceDefinition(
         resource_fn=made, description="Batch size, heartbeat, retention and time limits."
     )
 
 
-def _tools() -> dg.ResourceDefinition:
+def _services() -> dg.ResourceDefinition:
     """Of the other resources, so that replacing one of them replaces it here too."""
 
-    def gathered(context: dg.InitResourceContext) -> Tools:
+    def gathered(context: dg.InitResourceContext) -> Services:
         given = context.resources
-        return Tools(
+        return Services(
             jobs=given.job_store,
             graph=given.entity_store,
             provider=given.embedding_provider,
             limiter=given.rate_limiter,
-            plan=given.plan,
+            run_limits=given.run_limits,
         )
 
     return dg.ResourceDefinition(
@@ -95,7 +95,7 @@ def _tools() -> dg.ResourceDefinition:
             "entity_store",
             "embedding_provider",
             "rate_limiter",
-            "plan",
+            "run_limits",
         },
         description="All of them in one hand: what the worker works with.",
     )

@@ -11,12 +11,12 @@ from embed_pipeline.defs.jobs import (
     observe_job,
     prune_history_job,
 )
-from embed_pipeline.defs.looks import one_sentence
+from embed_pipeline.defs.polling import concise_errors
 from embed_pipeline.defs.runs import is_at_work, max_runtime
 from embed_pipeline.defs.tags import TRIGGER
 from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline.worker.gaps import MOST_READ, has_gaps
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.usecases.insight.gaps import MOST_READ, has_gaps
+from embed_pipeline.worker.context import Services
 
 BY_THE_CLOCK = {TRIGGER: "schedule"}
 
@@ -83,13 +83,13 @@ def _discover_schedule(status: dg.DefaultScheduleStatus) -> dg.ScheduleDefinitio
         f"look at the whole graph, of up to {MOST_READ} entities, finds nothing.",
     )
     def discover_schedule(
-        context: dg.ScheduleEvaluationContext, tools: dg.ResourceParam[Tools]
+        context: dg.ScheduleEvaluationContext, services: dg.ResourceParam[Services]
     ) -> dg.RunRequest | dg.SkipReason:
         at_work = _at_work(context.instance, discover_job)
         if at_work:
             return at_work
-        with one_sentence():
-            worth_a_run = has_gaps(tools)
+        with concise_errors():
+            worth_a_run = has_gaps(services)
         if worth_a_run:
             return dg.RunRequest(tags=BY_THE_CLOCK)
         return dg.SkipReason("every entity has its embedding or a job")

@@ -9,7 +9,7 @@ import dagster as dg
 from embed_pipeline.defs.ended_runs import ended_run_sensors
 from embed_pipeline.defs.failing import latest_ended, pause_after
 from embed_pipeline.defs.jobs import embed_job, recover_stale_job
-from embed_pipeline.defs.looks import EVERY_FIVE_SECONDS, one_sentence
+from embed_pipeline.defs.polling import EVERY_FIVE_SECONDS, concise_errors
 from embed_pipeline.defs.runs import (
     BEGUN,
     NOT_BEGUN,
@@ -24,7 +24,7 @@ from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.settings import QueueSettings
-from embed_pipeline.worker.look import look
+from embed_pipeline.usecases.queue.readiness import look
 
 ARRIVAL = timedelta(minutes=1)
 """How long a run may take to start and do something; seconds, on a machine at rest.
@@ -63,7 +63,7 @@ def _embed_queue_sensor(most_runs: int, status: dg.DefaultSensorStatus) -> dg.Se
         embedding_provider: dg.ResourceParam[EmbeddingProvider],
         rate_limiter: dg.ResourceParam[RateLimiter],
     ) -> SensorResult:
-        with one_sentence():
+        with concise_errors():
             outlook = look(job_store, rate_limiter, model=embedding_provider.model)
             owners = job_store.live_owners()
         reason = (
@@ -119,7 +119,7 @@ def _recover_stale_sensor(
         if is_at_work(context.instance, recover_stale_job, since=now - ARRIVAL):
             yield dg.SkipReason("a recovery is on its way")
             return
-        with one_sentence():
+        with concise_errors():
             has_stale = job_store.has_stale()
         context.update_cursor(json.dumps({"daemon": daemon, "at": now.isoformat()}))
         if has_stale:

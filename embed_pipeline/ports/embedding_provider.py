@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from embed_pipeline.model.window import Headroom
+from embed_pipeline.domain.window import RemainingQuota
 
 Vectors = npt.NDArray[np.float32]
 """One row per text, in the order of the texts."""
@@ -41,7 +41,7 @@ class Embedded:
 
     vectors: Vectors
     tokens: int = 0
-    headroom: Headroom | None = None
+    remaining: RemainingQuota | None = None
     """What the provider says is left of its own limits, where it does."""
 
 

@@ -9,22 +9,22 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from embed_pipeline.model.embedding import (
+from embed_pipeline.domain.embedding import (
     Bookmark,
     Coverage,
     Created,
     Discovery,
-    Flaw,
     ModelRecord,
     Page,
     SearchResult,
     StoredVector,
     Vector,
+    VectorDefect,
     VectorWrite,
     WriteReport,
 )
-from embed_pipeline.model.entity import Entity, EntityMapping, NewEntity
-from embed_pipeline.model.job import EntityUid
+from embed_pipeline.domain.entity import Entity, EntityMapping, NewEntity
+from embed_pipeline.domain.job import EntityUid
 
 
 class EntityStore(Protocol):
@@ -86,12 +86,14 @@ class EntityStore(Protocol):
 
     @abstractmethod
     def walk(
-        self, *, model: str, flaws: Collection[Flaw], after: EntityUid | None, size: int
+        self, *, model: str, defects: Collection[VectorDefect], after: EntityUid | None, size: int
     ) -> Page:
         """Examine the next `size` valid entities by key; unmarked graphs work too."""
 
     @abstractmethod
-    def judge(self, uids: Sequence[EntityUid], *, model: str) -> Mapping[EntityUid, Flaw | None]:
+    def classify(
+        self, uids: Sequence[EntityUid], *, model: str
+    ) -> Mapping[EntityUid, VectorDefect | None]:
         """What is wrong with the vector of each; None for a good one.
 
         Those that are soft-deleted or not there are left out.

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from datetime import datetime
 from typing import Protocol
 
-from embed_pipeline.model.job import EmbedJob, EntityUid, JobId, JobStatus
+from embed_pipeline.domain.job import EmbedJob, EntityUid, JobId, JobStatus
 
 PAGE = 1_000
 

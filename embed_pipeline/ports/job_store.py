@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.job import (
+from embed_pipeline.domain.job import (
     CleanupReport,
     EmbedJob,
     EnqueueReport,
@@ -23,8 +22,9 @@ from embed_pipeline.model.job import (
     JobRequest,
     QueueStatus,
 )
-from embed_pipeline.model.lease import FailReport, Lease, Settled
-from embed_pipeline.model.recovery import Recovery
+from embed_pipeline.domain.lease import FailReport, Lease, LeaseResult
+from embed_pipeline.domain.recovery import Recovery
+from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.ports.job_history import JobHistory
 from embed_pipeline.ports.queue_control import Breakers, Counters, Events, Health, SwitchBoard
 
@@ -68,7 +68,7 @@ class JobStore(Protocol):
         """
 
     @abstractmethod
-    def heartbeat(self, lease: Lease, job_ids: Sequence[JobId]) -> Settled:
+    def heartbeat(self, lease: Lease, job_ids: Sequence[JobId]) -> LeaseResult:
         """Move the end of the lease forward by its whole duration."""
 
     @abstractmethod
@@ -84,7 +84,7 @@ class JobStore(Protocol):
         error: FailureRecord,
         strike: bool = False,
         delay: timedelta = timedelta(0),
-    ) -> Settled:
+    ) -> LeaseResult:
         """Give started jobs back without charging an attempt; the error is recorded.
 
         `strike` lets them travel in smaller company (see `model.travel`).
@@ -93,7 +93,7 @@ class JobStore(Protocol):
     @abstractmethod
     def complete(
         self, lease: Lease, job_ids: Sequence[JobId], *, reason: str | None = None
-    ) -> Settled:
+    ) -> LeaseResult:
         """End jobs well; one that was asked for again meanwhile goes back to pending."""
 
     @abstractmethod

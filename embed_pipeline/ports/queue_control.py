@@ -6,11 +6,11 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Protocol
 
-from embed_pipeline.model.breaker import Breaker
-from embed_pipeline.model.event import Event
-from embed_pipeline.model.health import HealthReport
-from embed_pipeline.model.job import FailureRecord
-from embed_pipeline.model.switch import Switch
+from embed_pipeline.domain.breaker import Breaker
+from embed_pipeline.domain.event import Event
+from embed_pipeline.domain.health import HealthReport
+from embed_pipeline.domain.job import FailureRecord
+from embed_pipeline.domain.switch import Switch
 
 
 class SwitchBoard(Protocol):

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from datetime import timedelta
 from typing import Protocol
 
-from embed_pipeline.model.window import Allowance, Denied, Grant, Headroom, RateLimit, Spent
+from embed_pipeline.domain.window import Allowance, Denied, Grant, RateLimit, RemainingQuota, Spent
 
 
 class RateLimiter(Protocol):
@@ -24,7 +24,7 @@ class RateLimiter(Protocol):
         """Return a grant that was not sent."""
 
     @abstractmethod
-    def settle(self, grant: Grant, *, tokens: int) -> None:
+    def record_actual(self, grant: Grant, *, tokens: int) -> None:
         """The provider's own count in the place of our estimate, whether it is less or more."""
 
     @abstractmethod
@@ -35,7 +35,7 @@ class RateLimiter(Protocol):
         """
 
     @abstractmethod
-    def heed(self, headroom: Headroom) -> None:
+    def apply_provider_limits(self, remaining: RemainingQuota) -> None:
         """Let nobody spend more than the provider says is left: others may use the same key.
 
         What is missing counts as spent now; where nothing is left, everybody pauses.

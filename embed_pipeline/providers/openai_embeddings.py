@@ -16,7 +16,7 @@ from embed_pipeline.providers.config import ProviderConfig
 from embed_pipeline.providers.openai_answers import decoded
 from embed_pipeline.providers.openai_errors import translated
 from embed_pipeline.providers.openai_models import sends_dimensions
-from embed_pipeline.providers.ratelimit_headers import headroom
+from embed_pipeline.providers.ratelimit_headers import remaining
 from embed_pipeline.providers.tokens import fitted
 
 LIMITS = Limits(inputs=2048, tokens=300_000, tokens_per_input=8192)
@@ -80,7 +80,7 @@ class OpenAIEmbeddings(EmbeddingProvider):
         return Embedded(
             vectors=checked(vectors, count=len(texts), dimensions=self._dimensions),
             tokens=tokens,
-            headroom=headroom(answer.headers),
+            remaining=remaining(answer.headers),
         )
 
     def close(self) -> None:

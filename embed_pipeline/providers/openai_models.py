@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from embed_pipeline.domain.dimensions import NATIVE_DIMENSIONS
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.providers.config import ProviderConfig
-from embed_pipeline.settings.dimensions import NATIVE_DIMENSIONS
 
 _FIXED_DIMENSIONS = frozenset({"text-embedding-ada-002"})
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from embed_pipeline.model.window import Headroom
+from embed_pipeline.domain.window import RemainingQuota
 from embed_pipeline.providers.retry_after import LONGEST
 
 _NUMBER = r"([0-9]{1,12}(?:\.[0-9]{1,12})?)"
@@ -22,12 +22,12 @@ class _Limit:
     reset: timedelta | None
 
 
-def headroom(headers: Mapping[str, str]) -> Headroom | None:
+def remaining(headers: Mapping[str, str]) -> RemainingQuota | None:
     """None where nothing is said that can be relied on."""
     requests, tokens = _limit(headers, "requests"), _limit(headers, "tokens")
     if requests is None and tokens is None:
         return None
-    return Headroom(
+    return RemainingQuota(
         requests=None if requests is None else requests.remaining,
         tokens=None if tokens is None else tokens.remaining,
         back_in=_back_in([requests, tokens]),

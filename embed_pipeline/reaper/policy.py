@@ -121,7 +121,7 @@ def policy_of(settings: ReaperSettings) -> ReaperPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class LeaseState:
     """What a row says about who works on it; anything may be missing."""
 
     stage: str | None = None
@@ -131,7 +131,7 @@ class Holding:
     last_heartbeat_at: datetime | None = None
 
 
-def ends_at(holding: Holding, leases: StageLeases) -> datetime | None:
+def ends_at(holding: LeaseState, leases: StageLeases) -> datetime | None:
     """When the right to work on the row ends; None when the row does not tell."""
     if holding.lease_expires_at is not None:
         return holding.lease_expires_at
@@ -140,7 +140,7 @@ def ends_at(holding: Holding, leases: StageLeases) -> datetime | None:
     return None
 
 
-def verdict_on(holding: Holding, *, now: datetime, policy: ReaperPolicy) -> Verdict:
+def verdict_on(holding: LeaseState, *, now: datetime, policy: ReaperPolicy) -> Verdict:
     """`now` is the database's; a lease that ends this very moment is still alive."""
     end = ends_at(holding, policy.leases)
     if end is None or end >= now:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from embed_pipeline.errors import RequestError
-from embed_pipeline.reaper.policy import SILENT_LEASES, Holding, Stage, StageLeases, ends_at
+from embed_pipeline.reaper.policy import SILENT_LEASES, LeaseState, Stage, StageLeases, ends_at
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")  # an index name adds up to 23 letters
 
@@ -43,7 +43,7 @@ class StuckRow:
     """A row as the sweep found it; `key` is its id in the table's own type."""
 
     key: Any
-    holding: Holding
+    holding: LeaseState
     locked_by: str | None
     lease_token: str | None
     now: datetime
@@ -56,7 +56,7 @@ class StuckRow:
 def stuck_row_of(row: Mapping[str, Any]) -> StuckRow:
     return StuckRow(
         key=row["id"],
-        holding=Holding(
+        holding=LeaseState(
             stage=row["stage"],
             attempt_count=row["attempt_count"],
             max_attempts=row["max_attempts"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from embed_pipeline.settings import reserved
+from embed_pipeline.domain import reserved_names as reserved
 from embed_pipeline.settings.findings import Findings
 from embed_pipeline.settings.kinds import Identifier, Identifiers
 from embed_pipeline.settings.shape import EntitySettings, StoreName

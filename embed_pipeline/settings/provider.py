@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from embed_pipeline.settings.dimensions import NATIVE_DIMENSIONS
+from embed_pipeline.domain.dimensions import NATIVE_DIMENSIONS
 from embed_pipeline.settings.findings import Findings
 from embed_pipeline.settings.kinds import Flag, OneOf, Whole
 from embed_pipeline.settings.queue import DAY_MS, milliseconds

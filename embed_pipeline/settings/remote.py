@@ -59,7 +59,7 @@ class AzureVariables(Variables):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class ConnectionOptions:
     """How a provider is reached; nothing is set where it runs in this process."""
 
     api_key: SecretStr | None = None
@@ -88,22 +88,22 @@ class Remotes:
                 needed = {}
         return [variable for variable, value in needed.items() if value is None]
 
-    def access(self, provider: ProviderName, findings: Findings) -> Access:
+    def access(self, provider: ProviderName, findings: Findings) -> ConnectionOptions:
         """Checked for this provider alone: variables of other tools stop nobody."""
         match provider:
             case ProviderName.OPENAI:
                 _check_openai(self.openai, findings)
-                return Access(api_key=self.openai.api_key, base_url=self.openai.base_url)
+                return ConnectionOptions(api_key=self.openai.api_key, base_url=self.openai.base_url)
             case ProviderName.AZURE:
                 _check_azure(self.azure, findings)
-                return Access(
+                return ConnectionOptions(
                     api_key=self.azure.api_key,
                     base_url=self.azure.endpoint,
                     deployment=self.azure.deployment,
                     api_version=self.azure.api_version,
                 )
             case _:
-                return Access()
+                return ConnectionOptions()
 
 
 def working_provider(

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from embed_pipeline.model.check import Check
-from embed_pipeline.model.entity import EntityMapping
-from embed_pipeline.model.policy import QueuePolicy
-from embed_pipeline.model.window import RateLimit
+from embed_pipeline.domain.check import CheckResult
+from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
@@ -38,7 +38,7 @@ class StoreConfig:
     graph: Server | None = None
     clock: Clock | None = None
     """None: the database's own clock."""
-    hurried: bool = False
+    fail_fast: bool = False
     """Whether a server is given up soon: for a look that is made again in seconds."""
 
 
@@ -63,5 +63,5 @@ class Backend(Protocol):
     def initialise(self, config: StoreConfig) -> list[str]:
         """Make what the stores need, again if need be; a sentence per database touched."""
 
-    def examine(self, config: StoreConfig) -> list[Check]:
+    def diagnose(self, config: StoreConfig) -> list[CheckResult]:
         """Look at each database: reached, prepared, of a version that works. Changes nothing."""

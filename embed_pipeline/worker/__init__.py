@@ -1,1 +1,1 @@
-"""Verbs: one module per use case; ports in, a result out. No Dagster, no SQL, no Cypher."""
+"""One run of `embed_job`: lease, read, pack, ask, write, complete."""

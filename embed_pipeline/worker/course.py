@@ -7,7 +7,7 @@ from datetime import datetime
 from embed_pipeline.worker.report import Ending
 
 
-class Course:
+class RunState:
     """The first reason to end is the one that is told; a spent budget gives way to any other."""
 
     def __init__(self) -> None:

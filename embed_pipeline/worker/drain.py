@@ -6,29 +6,31 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from embed_pipeline.model.lease import Lease
-from embed_pipeline.worker.pace import Pace
-from embed_pipeline.worker.pipeline import Pipeline
+from embed_pipeline.domain.lease import Lease
+from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.report import Tally
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.run import Pipeline
+from embed_pipeline.worker.stop import Deadline
 
 
 def drain(
-    tools: Tools,
+    services: Services,
     *,
     owner: str,
     first: Lease | None = None,
     limit: int | None = None,
-    pace: Pace | None = None,
+    deadline: Deadline | None = None,
     on_batch: Callable[[Tally], None] = lambda tally: None,
 ) -> Tally:
     """Many batches in one run, because a run costs seconds to start.
 
     `first` is a lease taken before; `limit` bounds each batch.
     """
-    pace = pace or Pace(tools.clock, limit=tools.plan.drain_for)
+    deadline = deadline or Deadline(services.clock, limit=services.run_limits.drain_for)
     with _what_was_there_left_alone():
-        return Pipeline(tools, owner=owner, limit=limit, pace=pace, on_batch=on_batch).run(first)
+        return Pipeline(
+            services, owner=owner, limit=limit, deadline=deadline, on_batch=on_batch
+        ).run(first)
 
 
 @contextmanager

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from embed_pipeline.model.entity import Entity
-from embed_pipeline.model.job import DEFAULT_PRIORITY, EnqueueReport, JobRequest
+from embed_pipeline.domain.entity import Entity
+from embed_pipeline.domain.job import DEFAULT_PRIORITY, EnqueueReport, JobRequest
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 

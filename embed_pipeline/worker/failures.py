@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import traceback
 
+from embed_pipeline.domain.job import ENTITY_GONE, FailureRecord
 from embed_pipeline.errors import EmbedPipelineError, EmptyText, EntityGone, ErrorCategory
-from embed_pipeline.model.job import ENTITY_GONE, FailureRecord
 from embed_pipeline.telemetry import redact
 
 LONGEST_MESSAGE, LONGEST_STACK = 1_000, 8_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embed_pipeline.domain.breaker import GRAPH, is_lasting
 from embed_pipeline.errors import (
     CriticalError,
     PageTooLarge,
@@ -10,13 +11,12 @@ from embed_pipeline.errors import (
     StoreOverloaded,
     TransientError,
 )
-from embed_pipeline.model.breaker import GRAPH, is_lasting
+from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.failures import record_of
-from embed_pipeline.worker.tools import Tools
 
 
 def pause_for_graph(
-    tools: Tools, error: TransientError, *, seen: int, entities: int = 0
+    services: Services, error: TransientError, *, seen: int, entities: int = 0
 ) -> PageTooLarge | StoreBroken | None:
     """Open the graph's breaker, or double its pause; what it is instead where no pause helps.
 
@@ -25,10 +25,10 @@ def pause_for_graph(
     `StoreBroken`. The stored breaker knows, because a run may end at the first such answer; a good
     answer closes it, and one that is wrong in another way begins anew.
     """
-    if isinstance(error, StoreOverloaded) and entities and _takes_other_writes(tools):
+    if isinstance(error, StoreOverloaded) and entities and _takes_other_writes(services):
         asked = "this entity" if entities == 1 else f"a page of {entities} entities"
         return PageTooLarge(f"The graph takes other writes, but has no memory for {asked}. {error}")
-    breakers, failure = tools.jobs.breakers, record_of(error)
+    breakers, failure = services.jobs.breakers, record_of(error)
     before = breakers.read(GRAPH)
     after = breakers.trip(GRAPH, seen=seen, error=failure)
     counts = after.generation != before.generation
@@ -37,10 +37,10 @@ def pause_for_graph(
     return None
 
 
-def _takes_other_writes(tools: Tools) -> bool:
+def _takes_other_writes(services: Services) -> bool:
     """One that has no memory for a small write either is overloaded by others."""
     try:
-        tools.graph.probe()
+        services.graph.probe()
     except (TransientError, CriticalError):
         return False
     return True

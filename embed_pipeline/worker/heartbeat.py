@@ -6,8 +6,8 @@ import threading
 from collections.abc import Collection, Iterable
 from datetime import timedelta
 
-from embed_pipeline.model.job import JobId
-from embed_pipeline.model.lease import Lease
+from embed_pipeline.domain.job import JobId
+from embed_pipeline.domain.lease import Lease
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.telemetry import emit
@@ -39,7 +39,7 @@ class Heartbeat:
         if wait:
             self._thread.join()
 
-    def settle(self, job_ids: Iterable[JobId]) -> None:
+    def stop_extending(self, job_ids: Iterable[JobId]) -> None:
         """These are no longer ours to extend."""
         with self._lock:
             self._held.difference_update(job_ids)

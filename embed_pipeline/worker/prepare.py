@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from embed_pipeline.domain.embedding import StoredVector, vector_problem
+from embed_pipeline.domain.entity import Entity
+from embed_pipeline.domain.job import EmbedJob
 from embed_pipeline.errors import TransientError
-from embed_pipeline.model.embedding import StoredVector, vector_problem
-from embed_pipeline.model.entity import Entity
-from embed_pipeline.model.job import EmbedJob
+from embed_pipeline.worker.batch import LeasedBatch
+from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.enqueue import enqueue_entities
 from embed_pipeline.worker.failures import EMPTY, GONE, record_of
-from embed_pipeline.worker.holding import Holding
-from embed_pipeline.worker.tools import Tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Task:
 
 
 @dataclass(slots=True, kw_only=True)
-class Sorted:
+class SortedJobs:
     gone: list[EmbedJob] = field(default_factory=list)
     superseded: list[Task] = field(default_factory=list)
     empty: list[EmbedJob] = field(default_factory=list)
@@ -34,17 +34,17 @@ class Sorted:
     fresh: list[Task] = field(default_factory=list)
 
 
-def sort_jobs(holding: Holding) -> Sorted:
+def sort_jobs(batch: LeasedBatch) -> SortedJobs:
     """Read the graph once for the whole batch and sort its jobs."""
-    graph, model = holding.tools.graph, holding.tools.model
-    jobs = holding.lease.jobs
+    graph, model = batch.services.graph, batch.services.model
+    jobs = batch.lease.jobs
     uids = [job.entity_uid for job in jobs]
-    holding.entities = graph.read_entities(uids)
+    batch.entities = graph.read_entities(uids)
     stored = graph.embedded_versions(uids, model=model)
-    found = Sorted()
+    found = SortedJobs()
     fresh: list[Task] = []
     for job in jobs:
-        entity = holding.entities.get(job.entity_uid)
+        entity = batch.entities.get(job.entity_uid)
         if entity is None or not entity.is_valid:
             found.gone.append(job)
         elif entity.version != job.version:
@@ -55,12 +55,12 @@ def sort_jobs(holding: Holding) -> Sorted:
             found.embedded.append(job)
         else:
             fresh.append(Task(job=job, entity=entity))
-    _split_reusable(holding, fresh, found)
+    _split_reusable(batch, fresh, found)
     return found
 
 
-def _split_reusable(holding: Holding, fresh: list[Task], found: Sorted) -> None:
-    paid_for = _paid_for(holding.tools, {task.job.version for task in fresh if not task.job.force})
+def _split_reusable(batch: LeasedBatch, fresh: list[Task], found: SortedJobs) -> None:
+    paid_for = _paid_for(batch.services, {task.job.version for task in fresh if not task.job.force})
     for task in fresh:
         stored = None if task.job.force else paid_for.get(task.job.version)
         if stored is None:
@@ -69,12 +69,12 @@ def _split_reusable(holding: Holding, fresh: list[Task], found: Sorted) -> None:
             found.reusable.append((task, stored))
 
 
-def _paid_for(tools: Tools, versions: set[str]) -> dict[str, StoredVector]:
+def _paid_for(services: Services, versions: set[str]) -> dict[str, StoredVector]:
     """One that another program has spoilt is paid for again: the graph would refuse it."""
     if not versions:
         return {}
-    dimensions = tools.provider.dimensions
-    found = tools.graph.vectors_of_versions(versions, model=tools.model)
+    dimensions = services.provider.dimensions
+    found = services.graph.vectors_of_versions(versions, model=services.model)
     return {
         version: stored
         for version, stored in found.items()
@@ -82,24 +82,24 @@ def _paid_for(tools: Tools, versions: set[str]) -> dict[str, StoredVector]:
     }
 
 
-def settle_without_request(holding: Holding, found: Sorted) -> None:
+def settle_without_request(batch: LeasedBatch, found: SortedJobs) -> None:
     """End the jobs that need neither a request nor a vector."""
-    holding.fail(found.gone, GONE)
-    holding.fail(found.empty, EMPTY)
-    supersede(holding, found.superseded)
+    batch.fail(found.gone, GONE)
+    batch.fail(found.empty, EMPTY)
+    supersede(batch, found.superseded)
     if found.embedded:
-        holding.tally.reused += holding.complete(found.embedded, reason="already embedded")
+        batch.tally.reused += batch.complete(found.embedded, reason="already embedded")
 
 
-def supersede(holding: Holding, tasks: list[Task]) -> None:
+def supersede(batch: LeasedBatch, tasks: list[Task]) -> None:
     """The text has moved on: queue its current version first, then end the old job."""
     if not tasks:
         return
-    tools, jobs = holding.tools, [task.job for task in tasks]
+    services, jobs = batch.services, [task.job for task in tasks]
     entities = [task.entity for task in tasks]
     try:
-        enqueue_entities(tools.jobs, tools.graph, entities, model=tools.model)
+        enqueue_entities(services.jobs, services.graph, entities, model=services.model)
     except TransientError as error:  # the next lease finds the same, and tries again
-        holding.defer(jobs, record_of(error))
+        batch.defer(jobs, record_of(error))
     else:
-        holding.tally.superseded += holding.complete(jobs, reason="superseded")
+        batch.tally.superseded += batch.complete(jobs, reason="superseded")

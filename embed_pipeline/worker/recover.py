@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from embed_pipeline.domain.recovery import Recovery
 from embed_pipeline.errors import EmbedPipelineError
-from embed_pipeline.model.recovery import Recovery
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.telemetry import emit
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from embed_pipeline.model.job import FailureRecord, JobId
+from embed_pipeline.domain.job import FailureRecord, JobId
 
 _COUNTS = (
     "leased",

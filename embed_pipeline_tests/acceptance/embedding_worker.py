@@ -13,19 +13,19 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from embed_pipeline.model.embedding import VectorWrite, WriteReport
-from embed_pipeline.model.entity import EntityMapping
+from embed_pipeline.domain.embedding import VectorWrite, WriteReport
+from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
-from embed_pipeline.stores.sqlite.entity_store import SqliteEntityStore
-from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
-from embed_pipeline.stores.sqlite.queue import QueueFile
+from embed_pipeline.stores.queue.unlimited import Unlimited
+from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
+from embed_pipeline.stores.sqlite.queue.backend import QueueFile
+from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
+from embed_pipeline.worker.context import RunLimits, Services
 from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.pace import Pace
 from embed_pipeline.worker.recover import recover_before_work
-from embed_pipeline.worker.tools import Plan, Tools
-from embed_pipeline.worker.unlimited import Unlimited
+from embed_pipeline.worker.stop import Deadline
 
 MODEL_NAME, DIMENSIONS, INPUTS = "mock", 8, 5
 SILENT, PAID = "silent", "paid.txt"
@@ -85,14 +85,14 @@ def tools_at(
     silent_write: int = 0,
     concurrency: int = 1,
     ahead: int = 0,
-) -> Tools:
+) -> Services:
     queue = QueueFile(home / "queue.sqlite", clock=LaterClock(later))
-    return Tools(
+    return Services(
         jobs=SqliteJobStore(queue),
         graph=SlowGraph(home, silent_from=silent_write),
         provider=SlowProvider(home, silent_from=silent_request),
         limiter=Unlimited(),
-        plan=Plan(
+        run_limits=RunLimits(
             heartbeat_interval=timedelta(milliseconds=20),
             concurrency=concurrency,
             ahead=ahead,
@@ -109,7 +109,7 @@ def main() -> None:
         parser.add_argument(f"--{option}", type=int, default=0)
     parser.add_argument("--concurrency", type=int, default=1)
     given = parser.parse_args()
-    tools = tools_at(
+    services = tools_at(
         given.home,
         later=timedelta(minutes=given.minutes_later),
         silent_request=given.silent_request,
@@ -117,10 +117,10 @@ def main() -> None:
         concurrency=given.concurrency,
         ahead=given.ahead,
     )
-    recover_before_work(tools.jobs)
-    drain(tools, owner=given.owner, pace=Pace(tools.clock, limit=None))
-    tools.jobs.close()
-    tools.graph.close()
+    recover_before_work(services.jobs)
+    drain(services, owner=given.owner, deadline=Deadline(services.clock, limit=None))
+    services.jobs.close()
+    services.graph.close()
 
 
 if __name__ == "__main__":

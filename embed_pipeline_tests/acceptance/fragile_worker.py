@@ -11,10 +11,10 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from embed_pipeline.model.policy import QueuePolicy
-from embed_pipeline.model.recovery import RecoveryPolicy
-from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
-from embed_pipeline.stores.sqlite.queue import QueueFile
+from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import RecoveryPolicy
+from embed_pipeline.stores.sqlite.queue.backend import QueueFile
+from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline_tests.contracts.job_store.scene import MODEL
 
 KILLER = "killer"

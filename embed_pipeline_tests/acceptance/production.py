@@ -11,7 +11,7 @@ from pathlib import Path
 
 from embed_pipeline import wiring
 from embed_pipeline.settings import load_settings
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.defs.commands import DAGSTER, ROOT, Homes
 from embed_pipeline_tests.interfaces.command_line import SCRIPT
 from embed_pipeline_tests.neo4j_bed.client import BedServer
@@ -67,8 +67,8 @@ class Production:
                 process.kill()
 
     @contextmanager
-    def tools(self) -> Iterator[Tools]:
-        opened = wiring.open_tools(load_settings(self.homes.environment(**self.variables)))
+    def services(self) -> Iterator[Services]:
+        opened = wiring.open_services(load_settings(self.homes.environment(**self.variables)))
         with ExitStack() as stack:
             for part in (opened.jobs, opened.graph, opened.provider, opened.limiter):
                 stack.enter_context(closing(part))

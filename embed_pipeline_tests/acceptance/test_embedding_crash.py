@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embed_pipeline.model.entity import NewEntity
-from embed_pipeline.model.job import EmbedJob, EntityUid, JobId, JobStatus
+from embed_pipeline.domain.entity import NewEntity
+from embed_pipeline.domain.job import EmbedJob, EntityUid, JobId, JobStatus
 from embed_pipeline.providers.mock import MockProvider
-from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
-from embed_pipeline.worker.create import create_entities
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
+from embed_pipeline.usecases.entities.create import create_entities
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.acceptance.embedding_worker import (
     DIMENSIONS,
     INPUTS,
@@ -31,7 +31,7 @@ ENTITIES = 4 * INPUTS
 
 
 @pytest.fixture
-def tools(tmp_path: Path) -> Iterator[Tools]:
+def services(tmp_path: Path) -> Iterator[Services]:
     opened = tools_at(tmp_path)
     yield opened
     opened.jobs.close()
@@ -50,29 +50,29 @@ def kill_when_silent(worker: subprocess.Popen[str]) -> None:
     worker.send_signal(signal.SIGKILL)
 
 
-def create(tools: Tools, count: int) -> list[EntityUid]:
+def create(services: Services, count: int) -> list[EntityUid]:
     uids = [EntityUid(f"e{number:02}") for number in range(count)]
     entities = [NewEntity(uid=uid, name=f"entity {uid}") for uid in uids]
-    create_entities(tools.jobs, tools.graph, entities, model=tools.model)
+    create_entities(services.jobs, services.graph, entities, model=services.model)
     return uids
 
 
-def all_jobs(tools: Tools) -> list[EmbedJob]:
-    assert isinstance(tools.jobs, SqliteJobStore)
-    with tools.jobs.queue.reading() as look:
+def all_jobs(services: Services) -> list[EmbedJob]:
+    assert isinstance(services.jobs, SqliteJobStore)
+    with services.jobs.queue.reading() as look:
         ids = [JobId(row["id"]) for row in look.all("SELECT id FROM embed_job ORDER BY seq")]
-    return [job for job_id in ids if (job := tools.jobs.get(job_id))]
+    return [job for job_id in ids if (job := services.jobs.get(job_id))]
 
 
-def test_crashed_workers_job_is_finished_by_another(tmp_path: Path, tools: Tools) -> None:
-    uids = create(tools, ENTITIES)
+def test_crashed_workers_job_is_finished_by_another(tmp_path: Path, services: Services) -> None:
+    uids = create(services, ENTITIES)
 
     with start(tmp_path, "worker-a", silent_request=3) as killed:
         kill_when_silent(killed)
-    held = [job for job in all_jobs(tools) if job.status is JobStatus.PROCESSING]
+    held = [job for job in all_jobs(services) if job.status is JobStatus.PROCESSING]
     with start(tmp_path, "too-early") as too_early:
         too_early.wait(60)
-    still_held = [job for job in all_jobs(tools) if job.status is JobStatus.PROCESSING]
+    still_held = [job for job in all_jobs(services) if job.status is JobStatus.PROCESSING]
     with start(tmp_path, "worker-b", minutes_later=6) as finisher:
         finisher.wait(60)
 
@@ -81,10 +81,10 @@ def test_crashed_workers_job_is_finished_by_another(tmp_path: Path, tools: Tools
     assert {job.lock_owner for job in still_held} == {"worker-a"}
     assert len(still_held) == len(held), "a lease that has not ended is nobody else's"
     assert (too_early.returncode, finisher.returncode) == (0, 0)
-    jobs = all_jobs(tools)
+    jobs = all_jobs(services)
     assert {(job.status, job.attempts) for job in jobs} == {(JobStatus.COMPLETED, 0)}
     assert sorted({job.recoveries for job in jobs}) == [0, 1]
-    assert_vectors_are_right(tools, uids)
+    assert_vectors_are_right(services, uids)
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,10 @@ def test_crashed_workers_job_is_finished_by_another(tmp_path: Path, tools: Tools
     ids=["one at a time", "one, and the next ahead", "three, and the next ahead"],
 )
 def test_crash_between_answer_and_write_costs_only_the_requests_that_were_open(
-    tmp_path: Path, tools: Tools, concurrency: int, ahead: int, most_lost: int
+    tmp_path: Path, services: Services, concurrency: int, ahead: int, most_lost: int
 ) -> None:
     count = 20 * INPUTS
-    uids = create(tools, count)
+    uids = create(services, count)
 
     with start(
         tmp_path, "worker-a", silent_write=3, concurrency=concurrency, ahead=ahead
@@ -106,17 +106,17 @@ def test_crash_between_answer_and_write_costs_only_the_requests_that_were_open(
         finisher.wait(60)
 
     assert (killed.returncode, finisher.returncode) == (-signal.SIGKILL, 0)
-    assert_vectors_are_right(tools, uids)
+    assert_vectors_are_right(services, uids)
     paid = (tmp_path / PAID).read_text().splitlines()
     assert count < len(paid) <= count + most_lost * INPUTS
 
 
-def assert_vectors_are_right(tools: Tools, uids: list[EntityUid]) -> None:
+def assert_vectors_are_right(services: Services, uids: list[EntityUid]) -> None:
     mock = MockProvider(model_name=MODEL_NAME, dimensions=DIMENSIONS)
-    entities = tools.graph.read_entities(uids)
+    entities = services.graph.read_entities(uids)
     versions = [entities[uid].version for uid in uids]
-    assert [*tools.graph.embedded_versions(uids, model=tools.model).values()] == versions
-    stored = tools.graph.vectors_of_versions(versions, model=tools.model)
+    assert [*services.graph.embedded_versions(uids, model=services.model).values()] == versions
+    stored = services.graph.vectors_of_versions(versions, model=services.model)
     for uid in uids:
         (expected,) = mock.embed([entities[uid].text]).vectors
         assert np.array_equal(stored[entities[uid].version].vector, expected)

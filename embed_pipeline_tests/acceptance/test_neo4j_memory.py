@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.model.breaker import GRAPH as GRAPH_BREAKER
-from embed_pipeline.model.entity import EntityMapping
-from embed_pipeline.model.job import JobStatus
-from embed_pipeline.stores.neo4j import schema
-from embed_pipeline.stores.neo4j.entity_store import Neo4jEntityStore
-from embed_pipeline.stores.neo4j.session import HURRY, Neo4jDatabase
-from embed_pipeline.worker.create import create_entities
+from embed_pipeline.domain.breaker import GRAPH as GRAPH_BREAKER
+from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.job import JobStatus
+from embed_pipeline.stores.neo4j.driver.database import SHORT_TIMEOUT, Neo4jDatabase
+from embed_pipeline.stores.neo4j.graph.entity_store import Neo4jEntityStore
+from embed_pipeline.stores.neo4j.setup import schema
+from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline_tests.clocks import HOUR, MINUTE, FakeClock
 from embed_pipeline_tests.neo4j_bed import GRAPH, Server
@@ -37,7 +37,11 @@ def graph_in(home: Path, **settings: str) -> Iterator[Neo4jEntityStore]:
     try:
         at = server.address
         database = Neo4jDatabase(
-            at.uri, user=at.user, password=at.password, database=at.database, retry_time=HURRY
+            at.uri,
+            user=at.user,
+            password=at.password,
+            database=at.database,
+            retry_time=SHORT_TIMEOUT,
         )
         schema.prepare_graph(database, EntityMapping())
         with closing(Neo4jEntityStore(database, mapping=EntityMapping())) as store:
@@ -58,8 +62,10 @@ def test_entity_too_large_for_the_graphs_memory_fails_by_itself_with_the_reason(
         create_entities(world.jobs, graph, entities, model=MODEL)
 
     with graph_in(tmp_path / "neo4j", **LITTLE_MEMORY) as graph:
-        tools = replace(world.tools, graph=graph)
-        run_until_empty(tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(HOUR))
+        services = replace(world.services, graph=graph)
+        run_until_empty(
+            services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(HOUR)
+        )
         stored = graph.embedded_versions(list(map(uid, range(1 + COMPANY))), model=MODEL)
 
     assert len(stored) == COMPANY

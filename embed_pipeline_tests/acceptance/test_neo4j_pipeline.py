@@ -13,16 +13,16 @@ import pytest
 from neo4j.exceptions import Neo4jError
 
 from embed_pipeline import wiring
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.errors import SchemaMissing
-from embed_pipeline.model.entity import NewEntity
 from embed_pipeline.providers.mock import MockProvider
 from embed_pipeline.settings import Settings, load_settings
-from embed_pipeline.stores.neo4j.session import Row, Tx
-from embed_pipeline.worker.create import CreateReport, create_entities, upsert_entities
-from embed_pipeline.worker.discover import discover
+from embed_pipeline.stores.neo4j.driver.database import Row, Tx
+from embed_pipeline.usecases.entities.create import CreateReport, create_entities, upsert_entities
+from embed_pipeline.usecases.entities.discover import discover
+from embed_pipeline.usecases.insight.search import search
+from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.search import search
-from embed_pipeline.worker.tools import Tools
 from embed_pipeline_tests.acceptance.production import server_variables
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 
@@ -53,9 +53,9 @@ def settings(tmp_path: Path, neo4j_queue: BedServer, neo4j_graph: BedServer) -> 
 
 
 @pytest.fixture
-def tools(settings: Settings) -> Iterator[Tools]:
+def services(settings: Settings) -> Iterator[Services]:
     wiring.initialise_stores(settings)
-    opened = wiring.open_tools(settings)
+    opened = wiring.open_services(settings)
     with ExitStack() as stack:
         for part in (opened.jobs, opened.graph, opened.limiter):
             stack.enter_context(closing(part))
@@ -81,19 +81,22 @@ def test_missing_schema_names_the_command(settings: Settings, neo4j_queue: BedSe
 
 
 def test_jobs_and_entities_never_share_a_database(
-    tools: Tools, neo4j_queue: BedServer, neo4j_graph: BedServer
+    services: Services, neo4j_queue: BedServer, neo4j_graph: BedServer
 ) -> None:
-    create_entities(tools.jobs, tools.graph, entities(30), model=tools.model)
+    create_entities(services.jobs, services.graph, entities(30), model=services.model)
 
-    tally = drain(tools, owner="run-1")
+    tally = drain(services, owner="run-1")
 
-    assert (tally.embedded, tools.graph.coverage(model=tools.model).percent) == (30, 100)
+    assert (tally.embedded, services.graph.coverage(model=services.model).percent) == (30, 100)
     assert (count(neo4j_queue, COUNT_JOBS), count(neo4j_queue, COUNT_ENTITIES)) == (30, 0)
     assert (count(neo4j_graph, COUNT_JOBS), count(neo4j_graph, COUNT_ENTITIES)) == (0, 30)
 
 
 def test_twenty_callers_create_fifty_entities_each_without_lock_timeouts(
-    tools: Tools, neo4j_queue: BedServer, neo4j_graph: BedServer, monkeypatch: pytest.MonkeyPatch
+    services: Services,
+    neo4j_queue: BedServer,
+    neo4j_graph: BedServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     refused = codes_of_refusals(monkeypatch)
     starting_line = Barrier(20)
@@ -103,7 +106,9 @@ def test_twenty_callers_create_fifty_entities_each_without_lock_timeouts(
         mine = [NewEntity(name=f"entity {caller} {n}") for n in range(25)]
         shared = [NewEntity(name=f"shared {(n + caller) % 25}") for n in range(25)]
         starting_line.wait()
-        return create_entities(tools.jobs, tools.graph, [*mine, *shared], model=tools.model)
+        return create_entities(
+            services.jobs, services.graph, [*mine, *shared], model=services.model
+        )
 
     with ThreadPoolExecutor(20) as callers:
         reports = list(callers.map(create, range(20)))
@@ -130,43 +135,43 @@ def codes_of_refusals(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return codes
 
 
-def test_search_finds_an_entity_by_its_own_text(tools: Tools) -> None:
-    create_entities(tools.jobs, tools.graph, entities(20), model=tools.model)
-    drain(tools, owner="run-1")
+def test_search_finds_an_entity_by_its_own_text(services: Services) -> None:
+    create_entities(services.jobs, services.graph, entities(20), model=services.model)
+    drain(services, owner="run-1")
 
-    result = search(tools, "entity 7\nThing", limit=1)
+    result = search(services, "entity 7\nThing", limit=1)
 
-    assert isinstance(tools.provider, MockProvider)
+    assert isinstance(services.provider, MockProvider)
     assert [hit.entity.name for hit in result.hits] == ["entity 7"]
     assert (result.searchable, result.entities) == (20, 20)
 
 
 def test_dropped_queue_is_rebuilt_and_changed_entities_land(
-    tools: Tools, settings: Settings, neo4j_queue: BedServer, neo4j_graph: BedServer
+    services: Services, settings: Settings, neo4j_queue: BedServer, neo4j_graph: BedServer
 ) -> None:
-    create_entities(tools.jobs, tools.graph, entities(10), model=tools.model)
-    drain(tools, owner="run-1")
+    create_entities(services.jobs, services.graph, entities(10), model=services.model)
+    drain(services, owner="run-1")
     neo4j_graph.run(
         "MATCH (a:Entity {name: 'entity 1'}), (b:Entity {name: 'entity 2'}) "
         "CREATE (a)-[:KNOWS {since: 1840}]->(b), (:Theirs {updatedAt: 1}) SET a:Mine, a.born = 1815"
     )
     upsert_entities(
-        tools.jobs,
-        tools.graph,
+        services.jobs,
+        services.graph,
         [NewEntity(name="entity 3", entity_type="Thing", properties={"observations": ("new",)})],
-        model=tools.model,
+        model=services.model,
     )
     before = neo4j_graph.run(PICTURE)
     neo4j_queue.wipe_schema()
     wiring.initialise_stores(settings)
 
     rebuilt = neo4j_graph.run(PICTURE)
-    report = discover(tools)
-    tally = drain(tools, owner="run-2")
+    report = discover(services)
+    tally = drain(services, owner="run-2")
 
     assert rebuilt == before
     assert (report.new_jobs, tally.embedded) == (1, 1)
-    coverage = tools.graph.coverage(model=tools.model)
+    coverage = services.graph.coverage(model=services.model)
     assert (coverage.embedded, coverage.stale) == (10, 0)
     after = neo4j_graph.run(PICTURE)
     assert [node for node in after if not is_changed(node)] == [

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from embed_pipeline.model.entity import NewEntity
-from embed_pipeline.worker.create import create_entities
+from embed_pipeline.domain.entity import NewEntity
+from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline_tests.acceptance import budget
 from embed_pipeline_tests.acceptance.production import PATIENCE, RUN, Production
 from embed_pipeline_tests.defs.commands import dagster
@@ -30,10 +30,10 @@ def test_embed_job_with_production_settings_embeds_the_sample_graph(
     )
 
     assert ended.returncode == 0, ended.stdout
-    with production.tools() as tools:
-        coverage = tools.graph.coverage(model=tools.model)
-        status = tools.jobs.get_queue_status()
-    assert tools.model == "openai/text-embedding-3-small@1536"
+    with production.services() as services:
+        coverage = services.graph.coverage(model=services.model)
+        status = services.jobs.get_queue_status()
+    assert services.model == "openai/text-embedding-3-small@1536"
     assert (coverage.entities, coverage.embedded, coverage.percent) == (ENTITIES, ENTITIES, 100)
     assert (status.completed, status.total) == (ENTITIES, ENTITIES)
     assert sum(request.inputs for request in production.openai.requests) == ENTITIES
@@ -45,8 +45,8 @@ def test_embed_job_with_production_settings_embeds_the_sample_graph(
 def test_four_processes_keep_to_the_one_budget_that_lies_in_neo4j(production: Production) -> None:
     production.variables.update(budget.VARIABLES)
     entities = [NewEntity(name=f"entity {number}") for number in range(budget.ENTITIES)]
-    with production.tools() as tools:
-        create_entities(tools.jobs, tools.graph, entities, model=tools.model)
+    with production.services() as services:
+        create_entities(services.jobs, services.graph, entities, model=services.model)
 
     with ExitStack() as stack:
         workers = [stack.enter_context(production.started(*RUN)) for _ in range(4)]

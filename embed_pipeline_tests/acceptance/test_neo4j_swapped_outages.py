@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from embed_pipeline.model.entity import NewEntity
-from embed_pipeline.model.switch import SwitchState
-from embed_pipeline.worker.create import create_entities
+from embed_pipeline.domain.entity import NewEntity
+from embed_pipeline.domain.switch import SwitchState
+from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline_tests.acceptance.production import EMBED_JOB, PATIENCE, RUN, Production
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 
@@ -31,17 +31,17 @@ def working(swapped_production: Production) -> Production:
         EMBED_JOB_HEARTBEAT_INTERVAL="500",
     )
     swapped_production.openai.latency = timedelta(milliseconds=100)
-    with swapped_production.tools() as tools:
+    with swapped_production.services() as services:
         entities = [NewEntity(name=f"entity {number}") for number in range(ENTITIES)]
-        create_entities(tools.jobs, tools.graph, entities, model=tools.model)
+        create_entities(services.jobs, services.graph, entities, model=services.model)
     return swapped_production
 
 
 def assert_all_embedded_and_nobody_charged(production: Production) -> None:
-    with production.tools() as tools:
-        coverage = tools.graph.coverage(model=tools.model)
-        status = tools.jobs.get_queue_status()
-        switch = tools.jobs.switch.read()
+    with production.services() as services:
+        coverage = services.graph.coverage(model=services.model)
+        status = services.jobs.get_queue_status()
+        switch = services.jobs.switch.read()
     assert (coverage.embedded, coverage.stale) == (ENTITIES, 0)
     assert (status.completed, status.total) == (ENTITIES, ENTITIES)
     assert production.queue.run(CHARGED) == []
@@ -135,9 +135,9 @@ def test_wrong_password_of_the_graph_halts_the_queue_and_charges_nobody(
     assert "refuses the credentials" in ended.stdout + ended.stderr
     assert "not-the-password" not in ended.stdout + ended.stderr
     assert working.openai.requests == []
-    with working.tools() as tools:
-        assert tools.jobs.switch.read().state is SwitchState.HALTED
-        assert tools.jobs.get_queue_status().pending == ENTITIES
+    with working.services() as services:
+        assert services.jobs.switch.read().state is SwitchState.HALTED
+        assert services.jobs.get_queue_status().pending == ENTITIES
     assert working.queue.run(CHARGED) == []
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.model.job import JobStatus
-from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
-from embed_pipeline.stores.sqlite.queue import QueueFile
+from embed_pipeline.domain.job import JobStatus
+from embed_pipeline.stores.sqlite.queue.backend import QueueFile
+from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline_tests.acceptance.fragile_worker import FAST, KILLER
 from embed_pipeline_tests.contracts.job_store.scene import add_jobs, request
 

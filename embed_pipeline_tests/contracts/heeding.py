@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from embed_pipeline.model.window import Headroom, RateLimit, Spent
+from embed_pipeline.domain.window import RateLimit, RemainingQuota, Spent
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline_tests.clocks import MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import QueueBackend
@@ -28,7 +28,7 @@ class HeedingContract:
         other = backend.open_limiter(provider="openai", limit=TEN_A_MINUTE)
         granted(limiter, Spent(requests=1, tokens=100))
 
-        limiter.heed(Headroom(requests=2, tokens=300))
+        limiter.apply_provider_limits(RemainingQuota(requests=2, tokens=300))
 
         left = other.allowance()
         assert (left.requests, left.tokens, left.back_at) == (2, 300, None)
@@ -40,8 +40,8 @@ class HeedingContract:
     ) -> None:
         other = backend.open_limiter(provider="openai", limit=TEN_A_MINUTE)
 
-        limiter.heed(Headroom(requests=4))
-        other.heed(Headroom(requests=4))
+        limiter.apply_provider_limits(RemainingQuota(requests=4))
+        other.apply_provider_limits(RemainingQuota(requests=4))
 
         assert limiter.allowance().requests == 4
 
@@ -50,9 +50,11 @@ class HeedingContract:
             granted(limiter)
         before = limiter.allowance()
 
-        limiter.heed(Headroom(requests=7, tokens=1_000))
-        limiter.heed(Headroom(requests=9_999, tokens=9_999_999, back_in=MINUTE))
-        limiter.heed(Headroom())
+        limiter.apply_provider_limits(RemainingQuota(requests=7, tokens=1_000))
+        limiter.apply_provider_limits(
+            RemainingQuota(requests=9_999, tokens=9_999_999, back_in=MINUTE)
+        )
+        limiter.apply_provider_limits(RemainingQuota())
 
         assert limiter.allowance() == before
 
@@ -60,17 +62,17 @@ class HeedingContract:
         self, backend: QueueBackend, limiter: RateLimiter
     ) -> None:
         granted(limiter)
-        limiter.heed(Headroom(requests=5))
+        limiter.apply_provider_limits(RemainingQuota(requests=5))
 
         with backend.counting_queries() as queries:
-            limiter.heed(Headroom(requests=5, tokens=1_000, back_in=MINUTE))
+            limiter.apply_provider_limits(RemainingQuota(requests=5, tokens=1_000, back_in=MINUTE))
 
         assert not [query for query in queries if query.startswith(WRITING)]
 
     def test_a_correction_counts_a_whole_interval_where_nothing_else_is_said(
         self, limiter: RateLimiter, clock: FakeClock
     ) -> None:
-        limiter.heed(Headroom(requests=2))
+        limiter.apply_provider_limits(RemainingQuota(requests=2))
 
         clock.advance(59 * SECOND)
         assert limiter.allowance().requests == 2
@@ -85,7 +87,7 @@ class HeedingContract:
         moment = timedelta(milliseconds=1)
         granted(limiter)
 
-        limiter.heed(Headroom(requests=2, back_in=said * SECOND))
+        limiter.apply_provider_limits(RemainingQuota(requests=2, back_in=said * SECOND))
 
         clock.advance(max(timedelta(), kept * SECOND - moment))
         assert limiter.allowance().requests == 2
@@ -97,7 +99,7 @@ class HeedingContract:
     ) -> None:
         other = backend.open_limiter(provider="openai", limit=TEN_A_MINUTE)
 
-        limiter.heed(Headroom(requests=0, tokens=500, back_in=20 * SECOND))
+        limiter.apply_provider_limits(RemainingQuota(requests=0, tokens=500, back_in=20 * SECOND))
 
         assert denied(other).retry_at == clock.now() + 20 * SECOND
         clock.advance(20 * SECOND)
@@ -108,12 +110,12 @@ class HeedingContract:
     ) -> None:
         limiter = backend.open_limiter(provider="openai", limit=THREE_A_MINUTE)
 
-        limiter.heed(Headroom(requests=2_999, tokens=0, back_in=5 * SECOND))
+        limiter.apply_provider_limits(RemainingQuota(requests=2_999, tokens=0, back_in=5 * SECOND))
 
         assert denied(limiter).retry_at == clock.now() + 5 * SECOND
 
     def test_nothing_left_without_a_time_is_spent(self, limiter: RateLimiter) -> None:
-        limiter.heed(Headroom(requests=0))
+        limiter.apply_provider_limits(RemainingQuota(requests=0))
 
         denied(limiter)
 
@@ -125,7 +127,7 @@ class HeedingContract:
         for _ in range(9):
             granted(limiter)
 
-        limiter.heed(Headroom(requests=0, back_in=MINUTE))
+        limiter.apply_provider_limits(RemainingQuota(requests=0, back_in=MINUTE))
 
         clock.advance(31 * SECOND)
         granted(limiter)
@@ -133,7 +135,7 @@ class HeedingContract:
     def test_a_longer_pause_is_kept(self, limiter: RateLimiter, clock: FakeClock) -> None:
         limiter.pause(MINUTE)
 
-        limiter.heed(Headroom(requests=0, back_in=SECOND))
+        limiter.apply_provider_limits(RemainingQuota(requests=0, back_in=SECOND))
 
         assert denied(limiter).retry_at == clock.now() + MINUTE
 
@@ -142,6 +144,6 @@ class HeedingContract:
     ) -> None:
         other = backend.open_limiter(provider="azure", limit=TEN_A_MINUTE)
 
-        limiter.heed(Headroom(requests=0, back_in=MINUTE))
+        limiter.apply_provider_limits(RemainingQuota(requests=0, back_in=MINUTE))
 
         granted(other)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from embed_pipeline.model.window import Denied, Grant, RateLimit, Spent
+from embed_pipeline.domain.window import Denied, Grant, RateLimit, Spent
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline_tests.clocks import MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import QueueBackend
@@ -109,7 +109,7 @@ class RateLimiterContract:
         limiter = backend.open_limiter(provider="openai", limit=limit)
         grant = granted(limiter, Spent(requests=1, tokens=500))
 
-        limiter.settle(grant, tokens=counted)
+        limiter.record_actual(grant, tokens=counted)
 
         denied(limiter, Spent(requests=1, tokens=left + 1))
         assert max(0, limiter.allowance().tokens or 0) == left

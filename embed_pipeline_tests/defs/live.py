@@ -13,9 +13,9 @@ import dagster as dg
 from dagster._core.scheduler.instigation import InstigatorTick
 
 from embed_pipeline import wiring
-from embed_pipeline.model.entity import NewEntity
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.settings import load_settings
-from embed_pipeline.worker.create import create_entities
+from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline_tests.defs.commands import Homes
 from embed_pipeline_tests.defs.dev_server import DevServer, dev_server, within
 from embed_pipeline_tests.openai_server import OpenAIServer
@@ -43,7 +43,7 @@ class Live:
         }
         settings = load_settings(self.homes.environment(**self.variables))
         wiring.initialise_stores(settings)
-        self.tools = wiring.open_tools(settings)
+        self.services = wiring.open_services(settings)
 
     @property
     def log(self) -> Path:
@@ -51,9 +51,9 @@ class Live:
         return self.homes.dagster / "dev.log"
 
     def close(self) -> None:
-        self.tools.jobs.close()
-        self.tools.graph.close()
-        self.tools.limiter.close()
+        self.services.jobs.close()
+        self.services.graph.close()
+        self.services.limiter.close()
 
     @contextmanager
     def dagster(self) -> Iterator[DevServer]:
@@ -62,16 +62,18 @@ class Live:
 
     def create(self, names: Iterable[str]) -> None:
         entities = [NewEntity(name=name) for name in names]
-        create_entities(self.tools.jobs, self.tools.graph, entities, model=self.tools.model)
+        create_entities(
+            self.services.jobs, self.services.graph, entities, model=self.services.model
+        )
 
     def wait_until_all_is_embedded(self, seconds: float) -> None:
         within(seconds, self._is_complete, self.explain)
-        assert self.tools.jobs.get_queue_status().failed == 0, self.explain()
+        assert self.services.jobs.get_queue_status().failed == 0, self.explain()
 
     def wait_until_a_run_holds_jobs(self, seconds: float = 60) -> str:
         """The run's id."""
-        within(seconds, lambda: bool(self.tools.jobs.live_owners()), self.explain)
-        (owner,) = self.tools.jobs.live_owners()
+        within(seconds, lambda: bool(self.services.jobs.live_owners()), self.explain)
+        (owner,) = self.services.jobs.live_owners()
         return owner
 
     def slow_provider(self, seconds: float) -> None:
@@ -101,15 +103,15 @@ class Live:
         return None
 
     def explain(self) -> str:
-        jobs = self.tools.jobs
+        jobs = self.services.jobs
         told: list[Any] = [jobs.get_queue_status(), jobs.health.report(), jobs.live_owners()]
         return "\n".join(map(str, told)) + self.log.read_text()[-3_000:]
 
     def _is_complete(self) -> bool:
-        status = self.tools.jobs.get_queue_status()
+        status = self.services.jobs.get_queue_status()
         if status.pending or status.processing:
             return False  # cheaper than counting the graph
-        return self.tools.graph.coverage(model=self.tools.model).percent == 100
+        return self.services.graph.coverage(model=self.services.model).percent == 100
 
 
 @contextmanager

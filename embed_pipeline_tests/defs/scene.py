@@ -16,12 +16,12 @@ from dagster._core.remote_origin import (
 
 from embed_pipeline import wiring
 from embed_pipeline.defs.build import build_definitions
-from embed_pipeline.model.entity import NewEntity
-from embed_pipeline.model.job import EntityUid, JobId, JobRequest
+from embed_pipeline.domain.entity import NewEntity
+from embed_pipeline.domain.job import EntityUid, JobId, JobRequest
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.settings import Settings, load_settings
-from embed_pipeline.worker.create import create_entities
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.usecases.entities.create import create_entities
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.clocks import HOUR, FakeClock
 
 MODEL = "mock/mock@64"
@@ -37,7 +37,7 @@ class Pipeline:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.definitions = build_definitions(settings)
-        self.tools: Tools = wiring.open_tools(settings)
+        self.services: Services = wiring.open_services(settings)
 
     def rebuild(self) -> None:
         """The definitions anew, after a test has put something else in their way."""
@@ -45,20 +45,20 @@ class Pipeline:
 
     @property
     def pending(self) -> int:
-        return self.tools.jobs.get_queue_status().pending
+        return self.services.jobs.get_queue_status().pending
 
     def close(self) -> None:
-        self.tools.jobs.close()
-        self.tools.graph.close()
-        self.tools.limiter.close()
+        self.services.jobs.close()
+        self.services.graph.close()
+        self.services.limiter.close()
 
     def create(self, *names: str) -> None:
         entities = [NewEntity(name=name) for name in names]
-        create_entities(self.tools.jobs, self.tools.graph, entities, model=MODEL)
+        create_entities(self.services.jobs, self.services.graph, entities, model=MODEL)
 
     def create_outside(self, *names: str) -> None:
         """As another program would: in the graph, unknown to the queue."""
-        self.tools.graph.create_entities([NewEntity(name=name) for name in names], model=MODEL)
+        self.services.graph.create_entities([NewEntity(name=name) for name in names], model=MODEL)
 
     def abandon(self, *uids: str, owner: str = "vanished") -> tuple[JobId, ...]:
         """Jobs of a worker that vanished an hour ago."""

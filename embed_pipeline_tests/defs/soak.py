@@ -39,11 +39,11 @@ from dagster._core.storage.runs.schema import RunsTable
 from dagster._core.storage.runs.sql_run_storage import SqlRunStorage
 
 from embed_pipeline import wiring
-from embed_pipeline.model.entity import NewEntity
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.settings import load_settings
-from embed_pipeline.worker.create import create_entities
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.usecases.entities.create import create_entities
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.defs.commands import ROOT
 from embed_pipeline_tests.defs.daemon import SensorDaemon, sensor_daemon
 from embed_pipeline_tests.defs.soak_verdict import HEAD, Look, Outcome, verdict
@@ -83,8 +83,8 @@ class Soak:
         return self._outcome(looks)
 
     def _outcome(self, looks: list[Look]) -> Outcome:
-        with opened_tools() as tools:
-            coverage = tools.graph.coverage(model=tools.model)
+        with opened_tools() as services:
+            coverage = services.graph.coverage(model=services.model)
         return Outcome(
             looks=looks,
             failed_ticks=rows(self._ticks, "job_ticks", "status = 'FAILURE'"),
@@ -96,8 +96,8 @@ class Soak:
     def _arrive(self) -> None:
         self._entities += 1
         new = [NewEntity(name=f"entity {self._entities}")]
-        with opened_tools() as tools:
-            create_entities(tools.jobs, tools.graph, new, model=tools.model)
+        with opened_tools() as services:
+            create_entities(services.jobs, services.graph, new, model=services.model)
 
     def _hour(self, hour: int) -> None:
         """What the schedules would launch, less often; runs are counted before they are pruned."""
@@ -150,10 +150,10 @@ class Soak:
 
 
 @contextmanager
-def opened_tools() -> Iterator[Tools]:
-    tools = wiring.open_tools(load_settings())
-    with closing(tools.jobs), closing(tools.graph), closing(tools.limiter):
-        yield tools
+def opened_tools() -> Iterator[Services]:
+    services = wiring.open_services(load_settings())
+    with closing(services.jobs), closing(services.graph), closing(services.limiter):
+        yield services
 
 
 def rows(file: Path, table: str, which: str = "true") -> int:

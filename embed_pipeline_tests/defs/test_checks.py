@@ -16,13 +16,13 @@ from embed_pipeline.defs.findings import (
     judge_stuck,
     unreachable,
 )
+from embed_pipeline.domain.embedding import Coverage
+from embed_pipeline.domain.health import HealthReport, HealthStatus
+from embed_pipeline.domain.job import EmbedJob, EntityUid, JobId, JobStatus, QueueStatus
+from embed_pipeline.domain.recovery import RecoveryPolicy
+from embed_pipeline.domain.switch import Switch, SwitchState
 from embed_pipeline.errors import ErrorCategory, StoreUnavailable
-from embed_pipeline.model.embedding import Coverage
-from embed_pipeline.model.health import HealthReport, HealthStatus
-from embed_pipeline.model.job import EmbedJob, EntityUid, JobId, JobStatus, QueueStatus
-from embed_pipeline.model.recovery import RecoveryPolicy
-from embed_pipeline.model.switch import Switch, SwitchState
-from embed_pipeline.worker.observe import QueueState
+from embed_pipeline.usecases.insight.coverage import QueueState
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

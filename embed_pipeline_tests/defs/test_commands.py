@@ -58,7 +58,7 @@ def test_embed_job_embeds(homes: Homes, config: tuple[str, ...]) -> None:
         )
 
         assert ended.returncode == 0, ended.stdout
-        assert pipeline.tools.graph.coverage(model=MODEL).percent == 100
+        assert pipeline.services.graph.coverage(model=MODEL).percent == 100
 
 
 def test_recover_stale_job_recovers(homes: Homes) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from embed_pipeline.domain.job import FailureRecord
+from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.job import FailureRecord
-from embed_pipeline.model.switch import SwitchState
 from embed_pipeline_tests.defs.scene import MODEL, Pipeline, metadata_of, sentence_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
 def fail_pending(pipeline: Pipeline, category: ErrorCategory = ErrorCategory.PERMANENT) -> None:
     """All that is pending, for good where the category says so."""
-    jobs = pipeline.tools.jobs
+    jobs = pipeline.services.jobs
     lease = jobs.lease(owner="w", model=MODEL, limit=100, token=category.value)
     record = FailureRecord(category=category, error_type="Refused", message="The text is refused.")
     jobs.fail(lease, dict.fromkeys(lease.job_ids, record))
@@ -37,7 +37,7 @@ def test_entity_is_embedded_again_by_its_name(pipeline: Pipeline) -> None:
 
 def test_entity_is_embedded_again_by_its_key(pipeline: Pipeline) -> None:
     pipeline.create("a")
-    (entity,) = pipeline.tools.graph.find_by_name("a")
+    (entity,) = pipeline.services.graph.find_by_name("a")
     pipeline.run("embed_job")
 
     pipeline.run("force_embedding_job", {"force_embedding": {"key": entity.uid}})
@@ -75,7 +75,7 @@ def test_wrong_request_fails_with_one_sentence(
 def test_failed_jobs_get_a_fresh_start_and_are_named(pipeline: Pipeline) -> None:
     pipeline.create("a", "b")
     fail_pending(pipeline)
-    failed = {job.id for job in pipeline.tools.jobs.failed_jobs()}
+    failed = {job.id for job in pipeline.services.jobs.failed_jobs()}
 
     result = pipeline.run("retry_failed_job")
 
@@ -121,7 +121,7 @@ def test_pause_stops_leasing_and_says_why(pipeline: Pipeline) -> None:
 @pytest.mark.parametrize("state", [SwitchState.PAUSED, SwitchState.HALTED])
 def test_resume_goes_on_and_shows_what_it_ended(pipeline: Pipeline, state: SwitchState) -> None:
     pipeline.create("a")
-    switch = pipeline.tools.jobs.switch
+    switch = pipeline.services.jobs.switch
     if state is SwitchState.PAUSED:
         switch.pause("maintenance")
     else:

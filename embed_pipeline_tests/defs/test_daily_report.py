@@ -10,11 +10,11 @@ import pytest
 
 from embed_pipeline import wiring
 from embed_pipeline.defs.assets import EMBEDDING_REPORT
+from embed_pipeline.domain.job import EntityUid, FailureRecord, JobRequest
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.job import EntityUid, FailureRecord, JobRequest
 from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline.worker import daily_report
-from embed_pipeline.worker.daily_report import DailyReport, report_since
+from embed_pipeline.usecases.insight import daily_report
+from embed_pipeline.usecases.insight.daily_report import DailyReport, report_since
 from embed_pipeline_tests.clocks import DAY, HOUR, MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.defs.scene import MODEL, Pipeline, metadata_of
 
@@ -58,7 +58,7 @@ def past(pipeline: Pipeline) -> Past:
 
 
 def report(pipeline: Pipeline, since: timedelta = DAY) -> DailyReport:
-    return report_since(pipeline.tools.jobs.history, since=NOW - since)
+    return report_since(pipeline.services.jobs.history, since=NOW - since)
 
 
 def test_throughput_is_told_by_the_hour(pipeline: Pipeline, past: Past) -> None:

@@ -9,9 +9,9 @@ import dagster as dg
 import pytest
 
 from embed_pipeline import wiring
-from embed_pipeline.model.entity import NewEntity
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.settings import load_settings
-from embed_pipeline.worker.create import create_entities
+from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline_tests.defs.commands import Homes, left_in_the_checkout
 from embed_pipeline_tests.defs.dev_server import dev_server, within
 
@@ -20,15 +20,15 @@ from embed_pipeline_tests.defs.dev_server import dev_server, within
 def test_new_entity_is_embedded_by_itself_and_the_history_survives(tmp_path: Path) -> None:
     homes, before = Homes.below(tmp_path), left_in_the_checkout()
     variables = {"EMBED_ENV": "local", "EMBEDDING_PROVIDER": "mock"}
-    tools = wiring.open_tools(load_settings(variables | {"EMBED_HOME": str(homes.embed)}))
+    services = wiring.open_services(load_settings(variables | {"EMBED_HOME": str(homes.embed)}))
 
     def embedded() -> bool:
-        return tools.graph.coverage(model=tools.model).percent == 100
+        return services.graph.coverage(model=services.model).percent == 100
 
-    with closing(tools.jobs), closing(tools.graph), dev_server(homes, **variables) as server:
+    with closing(services.jobs), closing(services.graph), dev_server(homes, **variables) as server:
         new = [NewEntity(name="somebody's new entity")]
-        create_entities(tools.jobs, tools.graph, new, model=tools.model)
-        within(60, embedded, lambda: str(tools.jobs.get_queue_status()))
+        create_entities(services.jobs, services.graph, new, model=services.model)
+        within(60, embedded, lambda: str(services.jobs.get_queue_status()))
 
         launched = server.launch("embed_job")
         within(60, lambda: server.status_of(launched) == "SUCCESS")

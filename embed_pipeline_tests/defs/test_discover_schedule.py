@@ -9,9 +9,9 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from embed_pipeline.defs.looks import LookFailed
+from embed_pipeline.defs.polling import SensorCheckFailed
 from embed_pipeline.errors import StoreUnavailable
-from embed_pipeline.stores.sqlite.entity_store import SqliteEntityStore
+from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
 from embed_pipeline_tests.defs.scene import Pipeline, add_run
 
 SCHEDULE = "discover_schedule"
@@ -78,5 +78,5 @@ def test_graph_that_cannot_be_read_fails_the_tick_with_one_sentence(
 
     monkeypatch.setattr(SqliteEntityStore, "walk", down)
 
-    with pytest.raises(LookFailed, match=r"^The graph cannot be reached\.$"):
+    with pytest.raises(SensorCheckFailed, match=r"^The graph cannot be reached\.$"):
         tick(pipeline, instance)

@@ -13,9 +13,9 @@ import pytest
 from embed_pipeline.errors import CredentialsRefused, InputRefused, StoreAccessDenied, StoreBusy
 from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
-from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
+from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
+from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.models import ensure_model
-from embed_pipeline.worker.tools import Tools
 from embed_pipeline_tests.defs.conftest import Build
 from embed_pipeline_tests.defs.scene import MODEL, Pipeline, metadata_of, sentence_of, steps_skipped
 from embed_pipeline_tests.worker.logbook import recording
@@ -30,7 +30,7 @@ def test_run_embeds_what_is_queued(pipeline: Pipeline) -> None:
 
     assert result.success
     assert result.output_for_node("embed_batch") == 3
-    assert pipeline.tools.graph.coverage(model=MODEL).percent == 100
+    assert pipeline.services.graph.coverage(model=MODEL).percent == 100
 
 
 def test_without_work_embed_batch_is_skipped_and_the_run_succeeds(pipeline: Pipeline) -> None:
@@ -42,7 +42,7 @@ def test_without_work_embed_batch_is_skipped_and_the_run_succeeds(pipeline: Pipe
 
 def test_run_of_a_paused_queue_leases_nothing_and_says_so(pipeline: Pipeline) -> None:
     pipeline.create("a")
-    pipeline.tools.jobs.switch.pause("tonight")
+    pipeline.services.jobs.switch.pause("tonight")
 
     result = pipeline.run("embed_job")
 
@@ -55,7 +55,7 @@ def test_run_of_a_paused_queue_leases_nothing_and_says_so(pipeline: Pipeline) ->
 
 def test_run_of_a_halted_queue_fails_with_the_reason(pipeline: Pipeline) -> None:
     pipeline.create("a")
-    pipeline.tools.jobs.switch.halt("revoked", seen=0)
+    pipeline.services.jobs.switch.halt("revoked", seen=0)
 
     result = pipeline.run("embed_job", raise_on_error=False)
 
@@ -69,12 +69,12 @@ def refuse_the_graph(monkeypatch: pytest.MonkeyPatch, *, after: int) -> None:
     """The password of the graph is wrong from the look before lease number `after` on."""
     looks = iter(range(1_000))
 
-    def looked(tools: Tools) -> None:
+    def looked(services: Services) -> None:
         if next(looks) >= after:
             raise StoreAccessDenied("The graph refuses the password.")
-        ensure_model(tools)
+        ensure_model(services)
 
-    monkeypatch.setattr("embed_pipeline.worker.lease.ensure_model", looked)
+    monkeypatch.setattr("embed_pipeline.worker.leasing.ensure_model", looked)
 
 
 def test_run_that_finds_the_graphs_password_wrong_is_no_green_run(
@@ -102,7 +102,7 @@ def test_run_that_finds_it_wrong_on_the_way_is_no_green_run_either(
     assert sentence_of(result, "embed_batch") == (
         "The graph refuses the password. The queue is halted: mend it, then resume."
     )
-    assert pipeline.tools.jobs.get_queue_status().completed == 1
+    assert pipeline.services.jobs.get_queue_status().completed == 1
 
 
 def test_lock_owner_is_the_run_id(pipeline: Pipeline) -> None:
@@ -110,7 +110,7 @@ def test_lock_owner_is_the_run_id(pipeline: Pipeline) -> None:
 
     result = pipeline.run("embed_job")
 
-    (leased,) = pipeline.tools.jobs.events.recent(kind="jobs.leased", limit=10)
+    (leased,) = pipeline.services.jobs.events.recent(kind="jobs.leased", limit=10)
     assert leased.owner == result.run_id
     assert metadata_of(result, "lease_batch")["owner"] == result.run_id
 
@@ -125,7 +125,7 @@ def test_run_finishes_the_jobs_of_a_vanished_worker(pipeline: Pipeline) -> None:
     assert (shown["recovered"], shown["failed"]) == (2, 0)
     assert {row["entity"] for row in rows} == {"e1", "e2"}
     assert {row["previous owner"] for row in rows} == {"worker-7"}
-    assert pipeline.tools.jobs.get_queue_status().processing == 0
+    assert pipeline.services.jobs.get_queue_status().processing == 0
 
 
 def test_run_recovers_nothing_where_automatic_recovery_is_off(build: Build) -> None:
@@ -133,7 +133,7 @@ def test_run_recovers_nothing_where_automatic_recovery_is_off(build: Build) -> N
     pipeline.abandon("e1")
 
     automatic = pipeline.run("embed_job")
-    left = pipeline.tools.jobs.get_queue_status().processing
+    left = pipeline.services.jobs.get_queue_status().processing
     by_hand = pipeline.run("recover_stale_job")
 
     assert automatic.success
@@ -211,7 +211,7 @@ def test_batch_size_bounds_every_lease_of_the_run(pipeline: Pipeline) -> None:
         "embed_job", {"lease_batch": {"batch_size": 3}, "embed_batch": {"batch_size": 2}}
     )
 
-    events = pipeline.tools.jobs.events.recent(kind="jobs.leased", limit=10)
+    events = pipeline.services.jobs.events.recent(kind="jobs.leased", limit=10)
     assert result.output_for_node("embed_batch") == 7
     assert sorted(len(event.job_ids) for event in events) == [2, 2, 3]
 
@@ -223,7 +223,7 @@ def test_run_stops_leasing_when_its_time_is_up(pipeline: Pipeline) -> None:
         "embed_job", {"lease_batch": {"batch_size": 2}, "embed_batch": {"drain_seconds": 0}}
     )
 
-    status = pipeline.tools.jobs.get_queue_status()
+    status = pipeline.services.jobs.get_queue_status()
     assert metadata_of(result, "embed_batch")["ended because"] == "its time was up"
     assert status.processing == 0
     assert status.pending >= 3
@@ -249,7 +249,7 @@ def test_odd_config_of_the_second_op_strands_no_job_of_the_first(
 
     pipeline.run("embed_job", {"embed_batch": values}, raise_on_error=False)
 
-    assert pipeline.tools.jobs.get_queue_status().processing == 0
+    assert pipeline.services.jobs.get_queue_status().processing == 0
 
 
 def test_metadata_is_readable(pipeline: Pipeline) -> None:
@@ -321,7 +321,7 @@ def test_critical_error_halts_the_queue_and_charges_nobody(
     assert failure.user_failure_data.description == (
         "The key is refused. The queue is halted: mend it, then resume."
     )
-    assert pipeline.tools.jobs.switch.read().reason == "The key is refused."
+    assert pipeline.services.jobs.switch.read().reason == "The key is refused."
     assert pipeline.pending == 1
 
 
@@ -344,7 +344,7 @@ def test_terminated_run_gives_the_rest_back(
     with pytest.raises((dg.DagsterExecutionInterruptedError, KeyboardInterrupt)):
         pipeline.run("embed_job")
 
-    status = pipeline.tools.jobs.get_queue_status()
+    status = pipeline.services.jobs.get_queue_status()
     assert asked == [1]
     assert (status.completed, status.pending, status.processing) == (1, 2, 0)
 
@@ -357,10 +357,10 @@ def test_interrupt_between_requests_gives_everything_back(
         raise kind
 
     pipeline.create("a", "b", "c")
-    monkeypatch.setattr("embed_pipeline.worker.pipeline.settle_without_request", interrupted)
+    monkeypatch.setattr("embed_pipeline.worker.run.settle_without_request", interrupted)
 
     with pytest.raises(kind):
         pipeline.run("embed_job")
 
-    status = pipeline.tools.jobs.get_queue_status()
+    status = pipeline.services.jobs.get_queue_status()
     assert (status.pending, status.processing) == (3, 0)

@@ -8,10 +8,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from embed_pipeline.defs.looks import LookFailed
+from embed_pipeline.defs.polling import SensorCheckFailed
+from embed_pipeline.domain.job import FailureRecord
+from embed_pipeline.domain.window import Spent
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.job import FailureRecord
-from embed_pipeline.model.window import Spent
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline_tests.clocks import DAY, FakeClock
 from embed_pipeline_tests.defs.conftest import Build
@@ -54,7 +54,7 @@ def test_nothing_pending(pipeline: Pipeline, instance: dg.DagsterInstance) -> No
 
 def test_not_due_before_its_time(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
     pipeline.create("a")
-    jobs = pipeline.tools.jobs
+    jobs = pipeline.services.jobs
     lease = jobs.lease(owner="w", model=MODEL, limit=1, token="t")
     jobs.defer(lease, lease.job_ids, error=NO_ANSWER, delay=timedelta(hours=1))
     due = jobs.next_due(model=MODEL)
@@ -66,9 +66,9 @@ def test_not_due_before_its_time(pipeline: Pipeline, instance: dg.DagsterInstanc
 def test_paused_and_halted(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
     pipeline.create("a")
 
-    pipeline.tools.jobs.switch.pause("maintenance")
+    pipeline.services.jobs.switch.pause("maintenance")
     paused = reason(pipeline, instance)
-    pipeline.tools.jobs.switch.halt("the key was revoked", seen=0)
+    pipeline.services.jobs.switch.halt("the key was revoked", seen=0)
     halted = reason(pipeline, instance)
 
     assert paused == "paused: maintenance; resume it to go on"
@@ -80,7 +80,7 @@ def test_open_breaker_with_the_time_of_the_next_try(
     pipeline: Pipeline, instance: dg.DagsterInstance, name: str
 ) -> None:
     pipeline.create("a")
-    breakers = pipeline.tools.jobs.breakers
+    breakers = pipeline.services.jobs.breakers
     for _ in range(5):  # so that its pause outlasts the test
         breaker = breakers.trip(name, seen=breakers.read(name).generation, error=NO_ANSWER)
 
@@ -93,8 +93,8 @@ def test_open_breaker_with_the_time_of_the_next_try(
 def test_spent_budget_with_the_time_it_is_back(build: Build, instance: dg.DagsterInstance) -> None:
     pipeline = build(EMBEDDING_RATE_LIMIT_TOKENS="1", EMBEDDING_RATE_LIMIT_INTERVAL="3600000")
     pipeline.create("a")
-    pipeline.tools.limiter.take(Spent(requests=1))
-    back_at = pipeline.tools.limiter.allowance().back_at
+    pipeline.services.limiter.take(Spent(requests=1))
+    back_at = pipeline.services.limiter.allowance().back_at
 
     assert back_at is not None
     assert reason(pipeline, instance) == f"the budget is used up; back at {back_at:%H:%M:%S} UTC"
@@ -206,7 +206,7 @@ def test_run_that_waits_and_one_that_works_are_two(
 ) -> None:
     pipeline.create("a", "b")
     add_run(instance, dg.DagsterRunStatus.QUEUED)
-    pipeline.tools.jobs.lease(owner="cli", model=MODEL, limit=1, token="t")
+    pipeline.services.jobs.lease(owner="cli", model=MODEL, limit=1, token="t")
 
     assert reason(pipeline, instance) == "2 embed runs are at work; the limit is 2"
 
@@ -256,7 +256,7 @@ def test_run_that_holds_leases_is_at_work_however_old(
     pipeline.create("a", "b", "c")
     for _ in range(2):
         run = add_run(instance, dg.DagsterRunStatus.STARTED)
-        pipeline.tools.jobs.lease(owner=run.run_id, model=MODEL, limit=1, token=run.run_id)
+        pipeline.services.jobs.lease(owner=run.run_id, model=MODEL, limit=1, token=run.run_id)
 
     assert reason(pipeline, instance) == "2 embed runs are at work; the limit is 2"
 
@@ -266,7 +266,7 @@ def test_enough_live_owners_outside_dagster(
 ) -> None:
     pipeline.create("a", "b", "c")
     for owner in ("cli-1", "cli-2"):
-        pipeline.tools.jobs.lease(owner=owner, model=MODEL, limit=1, token=owner)
+        pipeline.services.jobs.lease(owner=owner, model=MODEL, limit=1, token=owner)
 
     assert reason(pipeline, instance) == "2 embed runs are at work; the limit is 2"
 
@@ -277,7 +277,7 @@ def test_unusable_queue_fails_the_tick_with_one_sentence(
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "queue.sqlite").write_bytes(b"no database at all" * 500)
 
-    with pytest.raises(LookFailed) as caught, pipeline.tick(SENSOR, instance):
+    with pytest.raises(SensorCheckFailed) as caught, pipeline.tick(SENSOR, instance):
         pass
 
     assert str(caught.value).endswith("queue.sqlite is not a SQLite database.")

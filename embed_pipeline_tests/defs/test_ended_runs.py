@@ -13,9 +13,9 @@ import pytest
 from dagster._core.scheduler.instigation import TickStatus
 
 from embed_pipeline import telemetry
+from embed_pipeline.domain.job import JobId
 from embed_pipeline.errors import StoreUnavailable
-from embed_pipeline.model.job import JobId
-from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
+from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline_tests.defs.daemon import SensorDaemon, sensor_daemon
 from embed_pipeline_tests.defs.scene import MODEL, Pipeline, add_run
 
@@ -60,7 +60,7 @@ def run_with_jobs(
     """A run that holds live leases."""
     pipeline.create(*names)
     run = add_run(daemon.instance, dg.DagsterRunStatus.STARTED, repository="__repository__")
-    jobs = pipeline.tools.jobs
+    jobs = pipeline.services.jobs
     lease = jobs.lease(owner=run.run_id, model=MODEL, limit=len(names), token=run.run_id)
     return run, lease.job_ids
 
@@ -78,7 +78,7 @@ def test_ended_run_gives_its_jobs_back_at_once_and_its_log_says_so(
     ENDINGS[sensor](daemon.instance, run)
     daemon.round()
 
-    recovered = [pipeline.tools.jobs.get(job_id) for job_id in job_ids]
+    recovered = [pipeline.services.jobs.get(job_id) for job_id in job_ids]
     assert pipeline.pending == 3
     assert {(job.attempts, job.recoveries) for job in recovered if job} == {(0, 1)}
     assert daemon.last_tick(sensor).status is TickStatus.SUCCESS
@@ -92,7 +92,7 @@ def test_jobs_of_other_runs_are_left_alone(pipeline: Pipeline, daemon: SensorDae
     daemon.instance.report_run_failed(run)
     daemon.round()
 
-    status = pipeline.tools.jobs.get_queue_status()
+    status = pipeline.services.jobs.get_queue_status()
     assert (status.pending, status.processing) == (1, 2)
 
 
@@ -109,7 +109,7 @@ def test_database_outage_is_a_red_tick_with_one_sentence_and_the_next_tick_tries
         daemon.round()
         daemon.round()
     red = daemon.last_tick("recover_failed_run")
-    held = pipeline.tools.jobs.get_queue_status().processing
+    held = pipeline.services.jobs.get_queue_status().processing
     daemon.round()
 
     assert red.status is TickStatus.FAILURE

@@ -58,7 +58,7 @@ def await_end(live: Live, run_id: str) -> None:
 
 def last_recovery(live: Live) -> tuple[object, int]:
     """From whom, and how many jobs."""
-    (event,) = live.tools.jobs.events.recent(kind="jobs.recovered", limit=1)
+    (event,) = live.services.jobs.events.recent(kind="jobs.recovered", limit=1)
     return event.facts["previous_owners"], len(event.job_ids)
 
 

@@ -44,7 +44,7 @@ def test_a_thousand_entities_in_ten_seconds_are_embedded_in_at_most_five_runs(
     runs = live.runs()[: len(live.runs()) - runs_before]
     took = time.monotonic() - begun
     tell(f"created in {created_in:.1f} s, embedded after {took:.1f} s in {len(runs)} runs")
-    assert live.tools.graph.coverage(model=live.tools.model).entities >= 1_000
+    assert live.services.graph.coverage(model=live.services.model).entities >= 1_000
     assert 1 <= len(runs) <= 5
     assert took < 180
 
@@ -55,20 +55,20 @@ def test_provider_that_is_down_fails_no_job_and_is_noticed_when_it_is_back(
     live.provider.fault_for = lambda _texts: Fault(drop=True)
     live.create(f"during the outage {number}" for number in range(20))
     begun = time.monotonic()
-    while not live.tools.jobs.breakers.read("openai").level >= 2:
+    while not live.services.jobs.breakers.read("openai").level >= 2:
         assert time.monotonic() - begun < 60, live.explain()
         threading.Event().wait(0.2)
-    during = live.tools.jobs.health.report()
+    during = live.services.jobs.health.report()
 
     live.provider.fault_for = None
     back = time.monotonic()
     live.wait_until_all_is_embedded(90)
 
     tell(f"provider: all embedded {time.monotonic() - back:.1f} s after it was back")
-    kinds = {event.kind for event in live.tools.jobs.events.recent(limit=500)}
+    kinds = {event.kind for event in live.services.jobs.events.recent(limit=500)}
     assert any("breaker of openai is open" in reason for reason in during.reasons)
     assert {"breaker.opened", "breaker.closed", "health.recovered"} <= kinds
-    assert live.tools.jobs.health.report().status == "HEALTHY"
+    assert live.services.jobs.health.report().status == "HEALTHY"
 
 
 def test_queue_locked_by_a_backup_for_longer_than_a_write_waits_loses_nothing(
@@ -93,4 +93,4 @@ def test_queue_locked_by_a_backup_for_longer_than_a_write_waits_loses_nothing(
     tell(f"backup: all embedded {time.monotonic() - back:.1f} s after its end")
     assert live.status_of(run_id) is dg.DagsterRunStatus.FAILURE
     assert "queue.sqlite is locked" in live.log_of(run_id)
-    assert live.tools.jobs.health.report().status == "HEALTHY"
+    assert live.services.jobs.health.report().status == "HEALTHY"

@@ -105,18 +105,18 @@ def test_queue_that_crashes_makes_red_ticks_of_one_sentence_until_it_is_back(
     assert (red.error.cause, red.error.context) == (None, None), "no stacks but Dagster's own"
     assert "CRITICAL (queue unreachable)" in health.out
     assert neo4j_swapped_queue.run(CHARGED) == []
-    assert live.tools.jobs.health.report().status == "HEALTHY"
+    assert live.services.jobs.health.report().status == "HEALTHY"
 
 
 def test_graph_that_crashes_opens_its_breaker_and_fails_no_job(
     live: Live, neo4j_swapped_queue: BedServer, neo4j_swapped_graph: BedServer, tell: Tell
 ) -> None:
-    begun, requests = live.tools.jobs.now(), len(live.provider.requests)
+    begun, requests = live.services.jobs.now(), len(live.provider.requests)
     run = work_for(live, "before the crash of the graph")
     with crashed(neo4j_swapped_graph):
         skipped = await_tick(live, TickStatus.SKIPPED, "graph does not answer")
-        during = live.tools.jobs.health.report()
-        waiting = live.tools.jobs.get_queue_status()
+        during = live.services.jobs.health.report()
+        waiting = live.services.jobs.get_queue_status()
     back = time.monotonic()
     live.slow_provider(0)
 
@@ -124,7 +124,7 @@ def test_graph_that_crashes_opens_its_breaker_and_fails_no_job(
     within(30, lambda: live.status_of(run) is dg.DagsterRunStatus.SUCCESS, live.explain)
 
     tell(f"Neo4j graph: all embedded {time.monotonic() - back:.1f} s after it was back")
-    events = live.tools.jobs.events.recent(limit=500)
+    events = live.services.jobs.events.recent(limit=500)
     assert f"({place(neo4j_swapped_graph)} cannot be reached.)" in str(skipped.skip_reason)
     assert during.status == "DEGRADED"
     assert during.reasons == (
@@ -135,6 +135,6 @@ def test_graph_that_crashes_opens_its_breaker_and_fails_no_job(
         event.kind for event in events if event.at >= begun
     }
     assert neo4j_swapped_queue.run(CHARGED) == []
-    assert live.tools.jobs.health.report().status == "HEALTHY"
+    assert live.services.jobs.health.report().status == "HEALTHY"
     paid = sum(request.inputs for request in live.provider.requests[requests:])
     assert paid == ENTITIES, "what was paid for while the graph was down is kept"

@@ -12,19 +12,19 @@ import dagster as dg
 import pytest
 
 from embed_pipeline.defs.assets import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS
+from embed_pipeline.domain.embedding import Coverage
+from embed_pipeline.domain.job import ENTITY_GONE, FailureRecord
 from embed_pipeline.errors import (
     CredentialsRefused,
     ErrorCategory,
     ProviderUnavailable,
     StoreUnavailable,
 )
-from embed_pipeline.model.embedding import Coverage
-from embed_pipeline.model.job import ENTITY_GONE, FailureRecord
 from embed_pipeline.ports.embedding_provider import Embedded
 from embed_pipeline.providers.mock import MockProvider
-from embed_pipeline.stores.sqlite.entity_store import SqliteEntityStore
-from embed_pipeline.worker.observe import observe_queue
-from embed_pipeline.worker.price import estimated_price
+from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
+from embed_pipeline.usecases.insight.coverage import observe_queue
+from embed_pipeline.usecases.insight.price import estimated_price
 from embed_pipeline_tests.defs.conftest import Build
 from embed_pipeline_tests.defs.scene import MODEL, Pipeline, add_run, metadata_of
 
@@ -165,7 +165,7 @@ def test_five_failures_in_a_row_degrade_with_their_count_and_a_success_ends_it(
         raise ProviderUnavailable("The provider does not answer.")
 
     pipeline.create("a", "b")
-    breakers = pipeline.tools.jobs.breakers
+    breakers = pipeline.services.jobs.breakers
     with monkeypatch.context() as broken:
         broken.setattr(MockProvider, "embed", down)
         for _ in range(5):
@@ -173,11 +173,11 @@ def test_five_failures_in_a_row_degrade_with_their_count_and_a_success_ends_it(
             breakers.close("mock", seen=breakers.read("mock").generation)
     pipeline.run("observe_job", instance=instance)
     degraded = checks(instance)["health"]
-    pipeline.tools.jobs.retry_failed()
+    pipeline.services.jobs.retry_failed()
     pipeline.run("embed_job", instance=instance)
     pipeline.run("observe_job", instance=instance)
 
-    told = pipeline.tools.jobs.events.recent(limit=200)
+    told = pipeline.services.jobs.events.recent(limit=200)
     (warned,) = [event for event in told if event.kind == "health.degraded"]
     assert warned.facts["consecutive_failures"] == 5
     assert re.match(r"DEGRADED: \d consecutive failures", degraded)
@@ -213,7 +213,7 @@ def test_unreachable_graph_is_told_beside_the_queues_numbers(
 def test_failures_are_counted_beyond_those_that_are_shown(
     pipeline: Pipeline, instance: dg.DagsterInstance
 ) -> None:
-    jobs = pipeline.tools.jobs
+    jobs = pipeline.services.jobs
     pipeline.create(*(f"entity {number}" for number in range(1_100)))
     lease = jobs.lease(owner="w", model=MODEL, limit=1_100, token="t")
     gone = replace(REFUSED, fail_code=ENTITY_GONE)
@@ -232,8 +232,8 @@ def test_failed_jobs_of_deleted_entities_alarm_nobody(
     pipeline: Pipeline, instance: dg.DagsterInstance
 ) -> None:
     pipeline.create("a")
-    (entity,) = pipeline.tools.graph.find_by_name("a")
-    pipeline.tools.graph.soft_delete([entity.uid])
+    (entity,) = pipeline.services.graph.find_by_name("a")
+    pipeline.services.graph.soft_delete([entity.uid])
     pipeline.run("embed_job")
 
     pipeline.run("observe_job", instance=instance)
@@ -258,7 +258,7 @@ def test_checks_can_be_executed_alone_from_the_ui(
 ) -> None:
     pipeline = build()
     pipeline.create("a")
-    pipeline.tools.jobs.switch.pause("tonight")
+    pipeline.services.jobs.switch.pause("tonight")
 
     assert execute_checks(pipeline, instance, "health")
     assert checks(instance) == {"health": "green"}
@@ -284,7 +284,7 @@ def test_health_of_a_crash_loop_names_the_latest_failed_runs(
 ) -> None:
     pipeline = build(EMBED_JOB_MAX_RECOVERIES="1")
     pipeline.abandon("e1")
-    pipeline.tools.jobs.recover_stale()
+    pipeline.services.jobs.recover_stale()
     add_run(instance, dg.DagsterRunStatus.FAILURE)
     latest = add_run(instance, dg.DagsterRunStatus.FAILURE)
 

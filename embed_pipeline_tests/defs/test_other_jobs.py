@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from embed_pipeline import wiring
 from embed_pipeline.defs.ops import CleanupConfig, DiscoverConfig
-from embed_pipeline.model.job import EntityUid, JobRequest
+from embed_pipeline.domain.job import EntityUid, JobRequest
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline_tests.clocks import DAY, FakeClock
 from embed_pipeline_tests.defs.conftest import Build
@@ -57,7 +57,7 @@ def test_cleanup_uses_the_configured_retention(build: Build) -> None:
     assert (shown["completed deleted"], shown["failed deleted"]) == (1, 0)
     assert shown["older than (days)"] == 10
     assert shown["per_second"] > 0
-    assert pipeline.tools.jobs.get_queue_status().completed == 1
+    assert pipeline.services.jobs.get_queue_status().completed == 1
 
 
 def test_cleanup_of_another_age_by_config(pipeline: Pipeline) -> None:
@@ -106,4 +106,4 @@ def test_what_discovery_queued_is_embedded_by_the_next_run(pipeline: Pipeline) -
     pipeline.run("discover_job")
     pipeline.run("embed_job")
 
-    assert pipeline.tools.graph.coverage(model=MODEL).percent == 100
+    assert pipeline.services.graph.coverage(model=MODEL).percent == 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from embed_pipeline.defs.looks import LookFailed
+from embed_pipeline.defs.polling import SensorCheckFailed
 from embed_pipeline_tests.defs.conftest import Build
 from embed_pipeline_tests.defs.scene import Pipeline, sentence_of
 
@@ -21,7 +21,7 @@ def pipeline(build: Build) -> Pipeline:
 def test_unreachable_database_fails_the_tick_with_its_sentence(
     pipeline: Pipeline, instance: dg.DagsterInstance
 ) -> None:
-    with pytest.raises(LookFailed) as caught, pipeline.tick("reaper_sensor", instance):
+    with pytest.raises(SensorCheckFailed) as caught, pipeline.tick("reaper_sensor", instance):
         pass
 
     assert "The reaper's database cannot be reached" in str(caught.value)

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 from dagster._daemon.types import DaemonHeartbeat
 
-from embed_pipeline.defs.looks import LookFailed
+from embed_pipeline.defs.polling import SensorCheckFailed
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline_tests.clocks import DAY, FakeClock
 from embed_pipeline_tests.defs.conftest import Build
@@ -114,7 +114,7 @@ def test_look_that_a_wrong_clock_put_in_the_future_freezes_nothing(
 
 def test_live_lease_launches_nothing(ticks: Ticks, pipeline: Pipeline) -> None:
     pipeline.create("a")
-    pipeline.tools.jobs.lease(owner="w", model=pipeline.tools.model, limit=1, token="t")
+    pipeline.services.jobs.lease(owner="w", model=pipeline.services.model, limit=1, token="t")
 
     assert str(ticks.next()).startswith("0 jobs recovered")
 
@@ -156,7 +156,7 @@ def test_unusable_queue_fails_the_tick_with_one_sentence_and_the_next_tick_looks
     queue = tmp_path / "home" / "queue.sqlite"
     queue.write_bytes(b"no database at all" * 500)
 
-    with recording() as logs, pytest.raises(LookFailed) as caught:
+    with recording() as logs, pytest.raises(SensorCheckFailed) as caught:
         ticks.next()
     queue.unlink()
 

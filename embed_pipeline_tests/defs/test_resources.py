@@ -19,9 +19,9 @@ def hurries(monkeypatch: pytest.MonkeyPatch, pipeline: Pipeline) -> list[bool]:
     asked: list[bool] = []
     open_job_store = wiring.open_job_store
 
-    def noted(settings: Settings, *, hurried: bool = False) -> JobStore:
-        asked.append(hurried)
-        return open_job_store(settings, hurried=hurried)
+    def noted(settings: Settings, *, fail_fast: bool = False) -> JobStore:
+        asked.append(fail_fast)
+        return open_job_store(settings, fail_fast=fail_fast)
 
     monkeypatch.setattr(wiring, "open_job_store", noted)
     pipeline.rebuild()

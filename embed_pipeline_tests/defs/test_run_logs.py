@@ -62,8 +62,8 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Executed:
     homes = Homes.below(Path(tmp_path_factory.mktemp("run_logs")))
     pipeline = Pipeline(settings_in(homes.embed))
     pipeline.create("a", "deleted meanwhile")
-    (entity,) = pipeline.tools.graph.find_by_name("deleted meanwhile")
-    pipeline.tools.graph.soft_delete([entity.uid])
+    (entity,) = pipeline.services.graph.find_by_name("deleted meanwhile")
+    pipeline.services.graph.soft_delete([entity.uid])
     pipeline.close()
     ended = dagster(
         *("job", "execute", "-m", "embed_pipeline.definitions", "-j", "embed_job"),

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from embed_pipeline import wiring
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.interfaces.metrics import Reader, as_text, registry_of
-from embed_pipeline.model.entity import NewEntity
 from embed_pipeline.settings import load_settings
-from embed_pipeline.worker.create import create_entities
+from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline.worker.loop import run_until_empty
-from embed_pipeline.worker.pace import Pace
+from embed_pipeline.worker.stop import Deadline
 from embed_pipeline_tests.clocks import MINUTE
 from embed_pipeline_tests.deploy.files import ROOT, read_json, read_yaml
 from embed_pipeline_tests.interfaces.metrics_scene import Samples, names_in, samples_of
@@ -32,7 +32,7 @@ HANDBOOK = ROOT / "docs" / "operations.md"
 def exported(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A scrape with everything in it: work done, a budget, a reaper."""
     home = tmp_path_factory.mktemp("home")
-    tools = wiring.open_tools(
+    services = wiring.open_services(
         load_settings(
             {
                 "EMBED_ENV": "test",
@@ -42,12 +42,12 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> str:
             }
         )
     )
-    with closing(tools.jobs), closing(tools.graph), closing(tools.limiter):
+    with closing(services.jobs), closing(services.graph), closing(services.limiter):
         new = [NewEntity(name="Theremin")]
-        create_entities(tools.jobs, tools.graph, new, model=tools.model)
-        pace = Pace(tools.clock, limit=None)
-        run_until_empty(tools, owner="a run", recovery_interval=MINUTE, pace=pace)
-        return as_text(registry_of(Reader(tools), with_reaper=True))
+        create_entities(services.jobs, services.graph, new, model=services.model)
+        deadline = Deadline(services.clock, limit=None)
+        run_until_empty(services, owner="a run", recovery_interval=MINUTE, deadline=deadline)
+        return as_text(registry_of(Reader(services), with_reaper=True))
 
 
 @pytest.fixture

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from embed_pipeline import telemetry, wiring
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.interfaces.cli import main
 from embed_pipeline.interfaces.cli.output import console
-from embed_pipeline.model.entity import NewEntity
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.telemetry import redaction
-from embed_pipeline.worker.create import create_entities
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.usecases.entities.create import create_entities
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.interfaces.command_line import OURS, Answer, environment
 from embed_pipeline_tests.interfaces.past import Past
 
@@ -47,9 +47,9 @@ def settings(home: Path) -> Settings:
 
 
 @pytest.fixture
-def tools(settings: Settings) -> Iterator[Tools]:
+def services(settings: Settings) -> Iterator[Services]:
     """The same files as the commands', to arrange and to look."""
-    opened = wiring.open_tools(settings)
+    opened = wiring.open_services(settings)
     with closing(opened.jobs), closing(opened.graph):
         yield opened
 
@@ -94,6 +94,6 @@ def cli(
     return CommandLine(capsys, monkeypatch)
 
 
-def create(tools: Tools, *names: str) -> None:
+def create(services: Services, *names: str) -> None:
     entities = [NewEntity(name=name, entity_type="Thing") for name in names]
-    create_entities(tools.jobs, tools.graph, entities, model=tools.model)
+    create_entities(services.jobs, services.graph, entities, model=services.model)

@@ -5,34 +5,34 @@ from __future__ import annotations
 from mcp import StdioServerParameters
 
 from embed_pipeline.interfaces.mcp.catalogue import TOOLS
+from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.tools import Tools
 from embed_pipeline_tests.interfaces.mcp_client import Conversation, talk_to_program
 from embed_pipeline_tests.interfaces.mcp_scene import FORCE, add_unqueued, park
 
 
-def tell(program: StdioServerParameters, tools: Tools, *, mode: str = "auto") -> None:
-    """`tools` are the same databases: other writers and a worker beside the server."""
+def tell(program: StdioServerParameters, services: Services, *, mode: str = "auto") -> None:
+    """`services` are the same databases: other writers and a worker beside the server."""
     with talk_to_program(program, mode=mode) as agent:
         assert list(agent.tools()) == list(TOOLS)
-        _one_entity_is_forced_by_name(agent, tools)
-        _missing_ones_are_repaired_up_to_the_limit(agent, tools)
-        _what_was_queued_is_found_after_a_worker_was_there(agent, tools)
+        _one_entity_is_forced_by_name(agent, services)
+        _missing_ones_are_repaired_up_to_the_limit(agent, services)
+        _what_was_queued_is_found_after_a_worker_was_there(agent, services)
 
 
-def _one_entity_is_forced_by_name(agent: Conversation, tools: Tools) -> None:
+def _one_entity_is_forced_by_name(agent: Conversation, services: Services) -> None:
     agent.call("create_entities", entities=[{"name": "Alberto Rocco", "entity_type": "Person"}])
-    assert drain(tools, owner="run-1").embedded == 1
+    assert drain(services, owner="run-1").embedded == 1
 
     forced = agent.call(FORCE, entity_name="Alberto Rocco", limit=20)
 
     assert "'Alberto Rocco'" in forced.sentence
-    assert drain(tools, owner="run-2").embedded == 1, "exactly one, although it has its vector"
+    assert drain(services, owner="run-2").embedded == 1, "exactly one, although it has its vector"
 
 
-def _missing_ones_are_repaired_up_to_the_limit(agent: Conversation, tools: Tools) -> None:
-    park(tools, *(f"a parked {n}" for n in range(10)))
-    add_unqueued(tools, *(f"waiting {n}" for n in range(35)))
+def _missing_ones_are_repaired_up_to_the_limit(agent: Conversation, services: Services) -> None:
+    park(services, *(f"a parked {n}" for n in range(10)))
+    add_unqueued(services, *(f"waiting {n}" for n in range(35)))
 
     default = agent.call(FORCE)
     twenty = agent.call(FORCE, limit=20)
@@ -43,8 +43,10 @@ def _missing_ones_are_repaired_up_to_the_limit(agent: Conversation, tools: Tools
     assert agent.call("embedding_status").facts["pending"] == 30
 
 
-def _what_was_queued_is_found_after_a_worker_was_there(agent: Conversation, tools: Tools) -> None:
-    drain(tools, owner="run-3")
+def _what_was_queued_is_found_after_a_worker_was_there(
+    agent: Conversation, services: Services
+) -> None:
+    drain(services, owner="run-3")
 
     found = agent.call("semantic_search", query="Alberto Rocco\nPerson", limit=1)
 

@@ -6,9 +6,9 @@ from contextlib import closing
 from datetime import datetime, timedelta
 
 from embed_pipeline import wiring
+from embed_pipeline.domain.job import EntityUid, FailureRecord, JobId, JobRequest
+from embed_pipeline.domain.lease import Lease
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.job import EntityUid, FailureRecord, JobId, JobRequest
-from embed_pipeline.model.lease import Lease
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.settings import Settings
 from embed_pipeline_tests.clocks import FakeClock

@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
-from embed_pipeline.model.job import EntityUid, JobRequest
+from embed_pipeline.domain.job import EntityUid, JobRequest
 from embed_pipeline.ports.job_history import PAGE
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.clocks import DAY, HOUR
 from embed_pipeline_tests.interfaces.conftest import CommandLine, create
 from embed_pipeline_tests.interfaces.past import Past
@@ -26,11 +26,11 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_all_jobs_are_written_and_read_by_pandas(
-    cli: CommandLine, past: Past, tools: Tools, file: Path
+    cli: CommandLine, past: Past, services: Services, file: Path
 ) -> None:
     past.completed("done", ago=HOUR)
     past.failed("failed")
-    create(tools, "pending")
+    create(services, "pending")
 
     answer = cli("export", str(file))
 
@@ -54,12 +54,12 @@ def test_failures_carry_their_errors(cli: CommandLine, past: Past, file: Path) -
 
 
 def test_jobs_that_ended_since_a_moment_are_chosen(
-    cli: CommandLine, past: Past, tools: Tools, file: Path
+    cli: CommandLine, past: Past, services: Services, file: Path
 ) -> None:
     past.completed("long ago", ago=3 * DAY)
     past.completed("lately", ago=HOUR)
     past.failed("failed lately", ago=HOUR)
-    since = f"{tools.jobs.now() - DAY:%Y-%m-%d}"
+    since = f"{services.jobs.now() - DAY:%Y-%m-%d}"
 
     cli("export", str(file), "--since", since, "--status", "completed")
 
@@ -67,10 +67,10 @@ def test_jobs_that_ended_since_a_moment_are_chosen(
 
 
 def test_queue_larger_than_a_page_is_written_whole(
-    cli: CommandLine, tools: Tools, file: Path
+    cli: CommandLine, services: Services, file: Path
 ) -> None:
     count = 2 * PAGE + 3
-    tools.jobs.enqueue(
+    services.jobs.enqueue(
         [JobRequest(entity_uid=EntityUid(f"e{n}"), model="m", version="1") for n in range(count)]
     )
 

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.model.embedding import MOST_HITS
-from embed_pipeline.model.entity import NewEntity
-from embed_pipeline.model.job import HIGHEST_PRIORITY
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.domain.embedding import MOST_HITS
+from embed_pipeline.domain.entity import NewEntity
+from embed_pipeline.domain.job import HIGHEST_PRIORITY
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.interfaces.conftest import CommandLine, create
 from embed_pipeline_tests.interfaces.past import Past
 
 
-def add_to_graph_only(tools: Tools, *entities: NewEntity) -> None:
+def add_to_graph_only(services: Services, *entities: NewEntity) -> None:
     """As another program would: nobody queues them."""
-    tools.graph.create_entities(entities, model=tools.model)
+    services.graph.create_entities(entities, model=services.model)
 
 
 def things(count: int) -> list[NewEntity]:
@@ -31,11 +31,11 @@ def test_coverage_of_an_empty_graph_is_unknown(cli: CommandLine) -> None:
     assert (parsed["entities"], parsed["percent"]) == (0, None)
 
 
-def test_coverage_counts_and_names_the_next_command(cli: CommandLine, tools: Tools) -> None:
-    create(tools, "embedded")
+def test_coverage_counts_and_names_the_next_command(cli: CommandLine, services: Services) -> None:
+    create(services, "embedded")
     cli("run")
-    create(tools, "queued")
-    add_to_graph_only(tools, NewEntity(name="unknown to the queue"), NewEntity(name="another"))
+    create(services, "queued")
+    add_to_graph_only(services, NewEntity(name="unknown to the queue"), NewEntity(name="another"))
 
     readable, parsed = cli("coverage"), cli("coverage", "--json").json
 
@@ -47,15 +47,15 @@ def test_coverage_counts_and_names_the_next_command(cli: CommandLine, tools: Too
 
 
 def test_coverage_tells_each_state_with_its_meaning_and_its_command(
-    cli: CommandLine, tools: Tools, past: Past
+    cli: CommandLine, services: Services, past: Past
 ) -> None:
-    create(tools, "good", "changed")
+    create(services, "good", "changed")
     cli("run")
     past.failed("failed job")
-    add_to_graph_only(tools, *things(2))
-    changed = tools.graph.find_by_name("changed")[0]
-    tools.graph.upsert_entities(
-        [NewEntity(uid=changed.uid, name="changed by name")], model=tools.model
+    add_to_graph_only(services, *things(2))
+    changed = services.graph.find_by_name("changed")[0]
+    services.graph.upsert_entities(
+        [NewEntity(uid=changed.uid, name="changed by name")], model=services.model
     )
 
     readable, parsed = cli("coverage").out, cli("coverage", "--json").json
@@ -71,8 +71,10 @@ def test_coverage_tells_each_state_with_its_meaning_and_its_command(
     assert "wrong dimension" in readable
 
 
-def test_another_model_in_the_settings_shows_as_wrong_model(cli: CommandLine, tools: Tools) -> None:
-    create(tools, "a")
+def test_another_model_in_the_settings_shows_as_wrong_model(
+    cli: CommandLine, services: Services
+) -> None:
+    create(services, "a")
     cli("run")
 
     counted = cli("coverage", "--json", EMBEDDING_MODEL="other").json
@@ -80,8 +82,8 @@ def test_another_model_in_the_settings_shows_as_wrong_model(cli: CommandLine, to
     assert (counted["wrong_model"], counted["embedded"]) == (1, 0)
 
 
-def test_discover_queues_what_nobody_queued(cli: CommandLine, tools: Tools) -> None:
-    add_to_graph_only(tools, *things(3))
+def test_discover_queues_what_nobody_queued(cli: CommandLine, services: Services) -> None:
+    add_to_graph_only(services, *things(3))
 
     first, second = cli("discover", "--json").json, cli("discover", "--json").json
 
@@ -90,28 +92,30 @@ def test_discover_queues_what_nobody_queued(cli: CommandLine, tools: Tools) -> N
     assert ["new", "jobs", "0"] in [line.split() for line in cli("discover").out.splitlines()]
 
 
-def test_force_queues_one_entity_by_name_before_all_others(cli: CommandLine, tools: Tools) -> None:
-    create(tools, "first", "[/odd] name")
+def test_force_queues_one_entity_by_name_before_all_others(
+    cli: CommandLine, services: Services
+) -> None:
+    create(services, "first", "[/odd] name")
 
     answer = cli("force", "[/odd] name", "--limit", "0")
 
-    (head,) = tools.jobs.lease(owner="w", model=tools.model, limit=1, token="t").jobs
+    (head,) = services.jobs.lease(owner="w", model=services.model, limit=1, token="t").jobs
     assert answer.code == 0
     assert "The embedding of '[/odd] name'" in answer.out
     assert (head.force, head.priority) == (True, HIGHEST_PRIORITY)
-    assert tools.graph.read_entities([head.entity_uid])[head.entity_uid].name == "[/odd] name"
+    assert services.graph.read_entities([head.entity_uid])[head.entity_uid].name == "[/odd] name"
 
 
-def test_force_without_arguments_queues_at_most_ten(cli: CommandLine, tools: Tools) -> None:
-    add_to_graph_only(tools, *things(15))
+def test_force_without_arguments_queues_at_most_ten(cli: CommandLine, services: Services) -> None:
+    add_to_graph_only(services, *things(15))
 
     answer = cli("force", "--json")
 
-    assert (answer.json["queued"], tools.jobs.get_queue_status().pending) == (10, 10)
+    assert (answer.json["queued"], services.jobs.get_queue_status().pending) == (10, 10)
 
 
-def test_force_caps_a_huge_limit_with_a_note(cli: CommandLine, tools: Tools) -> None:
-    add_to_graph_only(tools, *things(1_100))
+def test_force_caps_a_huge_limit_with_a_note(cli: CommandLine, services: Services) -> None:
+    add_to_graph_only(services, *things(1_100))
 
     answer = cli("force", "--limit", "9" * 20)
 
@@ -120,14 +124,14 @@ def test_force_caps_a_huge_limit_with_a_note(cli: CommandLine, tools: Tools) -> 
 
 
 @pytest.mark.parametrize("limit", ["0", "-1"])
-def test_force_refuses_a_limit_below_one(cli: CommandLine, tools: Tools, limit: str) -> None:
-    add_to_graph_only(tools, *things(2))
+def test_force_refuses_a_limit_below_one(cli: CommandLine, services: Services, limit: str) -> None:
+    add_to_graph_only(services, *things(2))
 
     answer = cli("force", "--limit", limit)
 
     assert (answer.code, answer.out) == (1, "")
     assert answer.err == f"The limit must be from 1 to 1000, got {limit}.\n"
-    assert tools.jobs.get_queue_status().total == 0
+    assert services.jobs.get_queue_status().total == 0
 
 
 def test_force_needs_a_whole_number(cli: CommandLine) -> None:
@@ -145,19 +149,21 @@ def test_force_needs_a_whole_number(cli: CommandLine) -> None:
     ],
 )
 def test_force_of_nobody_is_one_sentence_and_queues_nothing(
-    cli: CommandLine, tools: Tools, words: tuple[str, ...], sentence: str
+    cli: CommandLine, services: Services, words: tuple[str, ...], sentence: str
 ) -> None:
-    add_to_graph_only(tools, *things(2))
+    add_to_graph_only(services, *things(2))
 
     answer = cli("force", *words)
 
     assert (answer.code, answer.out, answer.err) == (1, "", sentence + "\n")
-    assert tools.jobs.get_queue_status().total == 0
+    assert services.jobs.get_queue_status().total == 0
 
 
-def test_force_lets_the_caller_choose_between_namesakes(cli: CommandLine, tools: Tools) -> None:
+def test_force_lets_the_caller_choose_between_namesakes(
+    cli: CommandLine, services: Services
+) -> None:
     planet = NewEntity(name="Mercury", entity_type="Planet")
-    add_to_graph_only(tools, planet, NewEntity(name="Mercury", entity_type="Element"))
+    add_to_graph_only(services, planet, NewEntity(name="Mercury", entity_type="Element"))
 
     by_name = cli("force", "Mercury")
     by_key = cli("force", "--key", planet.identity)
@@ -169,20 +175,20 @@ def test_force_lets_the_caller_choose_between_namesakes(cli: CommandLine, tools:
     assert planet.identity in by_key.out
 
 
-def test_force_tells_that_an_entity_was_deleted(cli: CommandLine, tools: Tools) -> None:
+def test_force_tells_that_an_entity_was_deleted(cli: CommandLine, services: Services) -> None:
     gone = NewEntity(name="Dodo")
-    add_to_graph_only(tools, gone)
-    tools.graph.soft_delete([gone.identity])
+    add_to_graph_only(services, gone)
+    services.graph.soft_delete([gone.identity])
 
     answer = cli("force", "Dodo")
 
     assert (answer.code, answer.err) == (1, "No entity is named 'Dodo' any more: it was deleted.\n")
 
 
-def test_search_answers_people_and_programs(cli: CommandLine, tools: Tools) -> None:
-    create(tools, "[/red] one", "two")
+def test_search_answers_people_and_programs(cli: CommandLine, services: Services) -> None:
+    create(services, "[/red] one", "two")
     cli("run")
-    add_to_graph_only(tools, NewEntity(name="not yet", entity_type="Thing"))
+    add_to_graph_only(services, NewEntity(name="not yet", entity_type="Thing"))
 
     readable, parsed = cli("search", "anything"), cli("search", "anything", "--json").json
 
@@ -207,8 +213,8 @@ def test_search_needs_words(cli: CommandLine, query: str) -> None:
     assert (answer.code, answer.out, answer.err) == (1, "", "A search needs some words.\n")
 
 
-def test_search_is_bounded_and_filtered(cli: CommandLine, tools: Tools) -> None:
-    create(tools, "a", "b", "c")
+def test_search_is_bounded_and_filtered(cli: CommandLine, services: Services) -> None:
+    create(services, "a", "b", "c")
     cli("run")
 
     assert len(cli("search", "x", "--limit", "2", "--json").json["hits"]) == 2
@@ -217,10 +223,12 @@ def test_search_is_bounded_and_filtered(cli: CommandLine, tools: Tools) -> None:
     assert cli("search", "x", "--limit", str(MOST_HITS + 1)).code == 2
 
 
-def test_summary_is_one_page_with_searches(cli: CommandLine, tools: Tools, tmp_path: Path) -> None:
+def test_summary_is_one_page_with_searches(
+    cli: CommandLine, services: Services, tmp_path: Path
+) -> None:
     queries = tmp_path / "searches.json"
     queries.write_text(json.dumps([{"query": "a thing", "expected": "only"}]))
-    create(tools, "only")
+    create(services, "only")
     cli("run")
 
     readable = cli("summary", "--searches", str(queries))
@@ -233,9 +241,9 @@ def test_summary_is_one_page_with_searches(cli: CommandLine, tools: Tools, tmp_p
 
 
 def test_summary_since_a_later_moment_has_nothing_left_to_do(
-    cli: CommandLine, tools: Tools
+    cli: CommandLine, services: Services
 ) -> None:
-    create(tools, "only")
+    create(services, "only")
     cli("run")
 
     answer = cli("summary", "--since", "2999-01-01T00:00:00Z", "--json")
@@ -263,9 +271,9 @@ def test_summary_refuses_an_unreadable_moment(cli: CommandLine) -> None:
 
 @pytest.mark.parametrize("command", [("discover",), ("force",), ("run",)])
 def test_another_model_than_the_graphs_is_refused_with_what_to_do(
-    cli: CommandLine, tools: Tools, command: tuple[str, ...]
+    cli: CommandLine, services: Services, command: tuple[str, ...]
 ) -> None:
-    create(tools, "only")
+    create(services, "only")
     cli("run")
 
     answer = cli(*command, EMBEDDING_MODEL="other")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.interfaces.conftest import CommandLine, create
 from embed_pipeline_tests.interfaces.past import Past, failure
 
@@ -53,8 +53,8 @@ def test_five_consecutive_failures_are_degraded_with_the_count(
     assert parsed.json["reasons"] == ["5 consecutive failures"]
 
 
-def test_open_breaker_is_degraded(cli: CommandLine, tools: Tools) -> None:
-    tools.jobs.breakers.trip("mock", seen=0, error=failure(message="no answer"))
+def test_open_breaker_is_degraded(cli: CommandLine, services: Services) -> None:
+    services.jobs.breakers.trip("mock", seen=0, error=failure(message="no answer"))
 
     answer = cli("health", "--json")
 
@@ -62,8 +62,8 @@ def test_open_breaker_is_degraded(cli: CommandLine, tools: Tools) -> None:
     assert answer.json["reasons"] == ["breaker of mock is open: no answer"]
 
 
-def test_halt_is_critical(cli: CommandLine, tools: Tools) -> None:
-    tools.jobs.switch.halt("the key was revoked", seen=0)
+def test_halt_is_critical(cli: CommandLine, services: Services) -> None:
+    services.jobs.switch.halt("the key was revoked", seen=0)
 
     answer = cli("health", "--json")
 
@@ -71,8 +71,8 @@ def test_halt_is_critical(cli: CommandLine, tools: Tools) -> None:
     assert answer.json["reasons"] == ["halted: the key was revoked"]
 
 
-def test_pause_is_told_but_healthy(cli: CommandLine, tools: Tools) -> None:
-    tools.jobs.switch.pause("tonight")
+def test_pause_is_told_but_healthy(cli: CommandLine, services: Services) -> None:
+    services.jobs.switch.pause("tonight")
 
     answer = cli("health", "--json")
 
@@ -125,10 +125,10 @@ def test_unusable_queue_is_one_sentence_for_the_others(
 
 
 def test_queue_of_a_newer_program_is_refused_with_what_to_do(
-    cli: CommandLine, home: Path, tools: Tools
+    cli: CommandLine, home: Path, services: Services
 ) -> None:
-    create(tools, "kept")
-    tools.jobs.close()
+    create(services, "kept")
+    services.jobs.close()
     set_version(home / "queue.sqlite", 99)
 
     answer = cli("status")

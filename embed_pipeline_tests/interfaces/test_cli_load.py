@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.interfaces.command_line import environment, run_at_terminal
 from embed_pipeline_tests.interfaces.conftest import CommandLine
 
@@ -46,7 +46,7 @@ def test_load_is_readable(cli: CommandLine, file: Path) -> None:
 
 
 def test_loading_the_same_file_twice_changes_nothing(
-    cli: CommandLine, file: Path, tools: Tools
+    cli: CommandLine, file: Path, services: Services
 ) -> None:
     file.write_text(GOOD)
     cli("load", str(file))
@@ -55,12 +55,12 @@ def test_loading_the_same_file_twice_changes_nothing(
     answer = cli("load", str(file), "--json")
 
     assert (answer.json["unchanged"], answer.json["new_jobs"]) == (2, 0)
-    assert tools.jobs.get_queue_status().pending == 0
-    assert tools.graph.coverage(model=tools.model).percent == 100
+    assert services.jobs.get_queue_status().pending == 0
+    assert services.graph.coverage(model=services.model).percent == 100
 
 
 def test_changed_row_is_updated_and_its_new_version_queued(
-    cli: CommandLine, file: Path, tools: Tools
+    cli: CommandLine, file: Path, services: Services
 ) -> None:
     file.write_text(GOOD)
     cli("load", str(file))
@@ -70,12 +70,12 @@ def test_changed_row_is_updated_and_its_new_version_queued(
     answer = cli("load", str(file), "--json")
 
     assert (answer.json["changed"], answer.json["unchanged"]) == (1, 1)
-    assert answer.json["new_jobs"] == tools.jobs.get_queue_status().pending == 1
-    assert "punched cards" in tools.graph.find_by_name("Loom")[0].text
+    assert answer.json["new_jobs"] == services.jobs.get_queue_status().pending == 1
+    assert "punched cards" in services.graph.find_by_name("Loom")[0].text
 
 
 def test_good_rows_are_kept_and_bad_ones_told_with_their_line(
-    cli: CommandLine, file: Path, tools: Tools
+    cli: CommandLine, file: Path, services: Services
 ) -> None:
     file.write_text(
         "name,entityType,observations\n"
@@ -100,7 +100,7 @@ def test_good_rows_are_kept_and_bad_ones_told_with_their_line(
         "line 7: has a list with something else than strings",
     ]
     assert "line 4: has more cells than the header" in readable.out
-    assert tools.graph.find_by_name("Also good")
+    assert services.graph.find_by_name("Also good")
 
 
 def test_thousand_bad_rows_are_counted_and_the_first_are_shown(
@@ -189,7 +189,7 @@ def test_load_survives_an_unusable_queue_and_discovery_queues_later(
 
 
 def test_file_with_three_bad_rows_loads_the_rest_and_names_the_three(
-    cli: CommandLine, file: Path, tools: Tools
+    cli: CommandLine, file: Path, services: Services
 ) -> None:
     rows = [f"thing {number},Thing,Something." for number in range(1_000)]
     rows[10], rows[500], rows[999] = ",Thing,Nameless.", "x,Thing,[broken", "only one cell"
@@ -204,7 +204,7 @@ def test_file_with_three_bad_rows_loads_the_rest_and_names_the_three(
         "line 502: has a list that is not JSON: Expecting value",
         "line 1001: has fewer cells than the header",
     ]
-    assert tools.jobs.get_queue_status().pending == 997
+    assert services.jobs.get_queue_status().pending == 997
 
 
 def test_load_takes_json_lines(cli: CommandLine, tmp_path: Path) -> None:

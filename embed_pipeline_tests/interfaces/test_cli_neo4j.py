@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
-from embed_pipeline.stores.neo4j.schema import VERSIONS
+from embed_pipeline.stores.neo4j.setup.schema import VERSIONS
 from embed_pipeline_tests.acceptance.production import server_variables
 from embed_pipeline_tests.interfaces.conftest import CommandLine
 from embed_pipeline_tests.neo4j_bed import fixtures

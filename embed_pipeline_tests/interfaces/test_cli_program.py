@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from embed_pipeline import wiring
-from embed_pipeline.model.entity import NewEntity
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.settings import Settings, load_settings
-from embed_pipeline.worker.create import create_entities
+from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline_tests.interfaces.command_line import SCRIPT, environment, run_program
 from embed_pipeline_tests.openai_server import OpenAIServer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.clocks import DAY, HOUR, MINUTE
 from embed_pipeline_tests.interfaces.conftest import CommandLine, create
 from embed_pipeline_tests.interfaces.past import MODEL, Past, failure
@@ -28,8 +28,8 @@ def test_status_counts_the_jobs_of_every_state(cli: CommandLine, past: Past) -> 
     }
 
 
-def test_status_is_readable(cli: CommandLine, tools: Tools) -> None:
-    create(tools, *(f"thing {number}" for number in range(1_234)))
+def test_status_is_readable(cli: CommandLine, services: Services) -> None:
+    create(services, *(f"thing {number}" for number in range(1_234)))
 
     answer = cli("status")
 
@@ -39,8 +39,8 @@ def test_status_is_readable(cli: CommandLine, tools: Tools) -> None:
     assert ["queue", "running"] in lines
 
 
-def test_status_says_why_the_queue_stands_still(cli: CommandLine, tools: Tools) -> None:
-    tools.jobs.switch.pause("[/b] tonight :boom:")
+def test_status_says_why_the_queue_stands_still(cli: CommandLine, services: Services) -> None:
+    services.jobs.switch.pause("[/b] tonight :boom:")
 
     readable, parsed = cli("status"), cli("status", "--json").json
 
@@ -124,13 +124,13 @@ def test_cleanup_refuses_impossible_ages(cli: CommandLine, past: Past, days: str
     assert cli("status", "--json").json["completed"] == 1
 
 
-def test_pause_stops_leasing_until_resume(cli: CommandLine, tools: Tools) -> None:
-    create(tools, "waiting")
+def test_pause_stops_leasing_until_resume(cli: CommandLine, services: Services) -> None:
+    create(services, "waiting")
 
     paused = cli("pause", "--reason", "maintenance [tonight]")
-    refused = tools.jobs.lease(owner="w", model=MODEL, limit=1, token="1")
+    refused = services.jobs.lease(owner="w", model=MODEL, limit=1, token="1")
     resumed = cli("resume", "--reason", "done")
-    leased = tools.jobs.lease(owner="w", model=MODEL, limit=1, token="2")
+    leased = services.jobs.lease(owner="w", model=MODEL, limit=1, token="2")
 
     assert paused.out == "The queue is paused: maintenance [tonight].\n"
     assert resumed.out == "The queue is running.\n"
@@ -148,8 +148,8 @@ def test_pause_and_resume_answer_programs(cli: CommandLine) -> None:
     assert resumed.json["generation"] == paused.json["generation"] + 1
 
 
-def test_pause_does_not_hide_a_halt(cli: CommandLine, tools: Tools) -> None:
-    tools.jobs.switch.halt("the key was revoked", seen=tools.jobs.switch.read().generation)
+def test_pause_does_not_hide_a_halt(cli: CommandLine, services: Services) -> None:
+    services.jobs.switch.halt("the key was revoked", seen=services.jobs.switch.read().generation)
 
     answer = cli("pause")
 
@@ -210,7 +210,7 @@ def test_failed_says_when_there_is_nothing_to_show(cli: CommandLine) -> None:
 
 
 def test_retry_failed_gives_one_category_a_fresh_start(
-    cli: CommandLine, past: Past, tools: Tools
+    cli: CommandLine, past: Past, services: Services
 ) -> None:
     (oldest,) = past.failed("oldest", ago=HOUR)
     past.failed("latest")
@@ -218,7 +218,7 @@ def test_retry_failed_gives_one_category_a_fresh_start(
     none = cli("retry-failed", "--category", "transient", "--json").json
     some = cli("retry-failed", "--category", "permanent", "--limit", "1", "--json").json
 
-    retried = tools.jobs.get(oldest)
+    retried = services.jobs.get(oldest)
     assert (none, some) == ({"retried": []}, {"retried": [oldest]})
     assert retried is not None
     assert (retried.status, retried.attempts) == ("pending", 0)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.interfaces.command_line import SCRIPT, environment
 from embed_pipeline_tests.interfaces.conftest import CommandLine, create
 
@@ -121,8 +121,8 @@ def test_doctor_finds_a_new_home_sound(cli: CommandLine) -> None:
     assert found["queue"] == found["graph"] == "note"
 
 
-def test_doctor_finds_a_working_home_well(cli: CommandLine, tools: Tools) -> None:
-    create(tools, "a")
+def test_doctor_finds_a_working_home_well(cli: CommandLine, services: Services) -> None:
+    create(services, "a")
     cli("run")
 
     readable, parsed = cli("doctor"), cli("doctor", "--json")
@@ -158,8 +158,8 @@ def test_doctor_finds_a_damaged_file(cli: CommandLine, home: Path) -> None:
     assert conditions(answer.json)["queue"] == "broken"
 
 
-def test_doctor_finds_another_model(cli: CommandLine, tools: Tools) -> None:
-    create(tools, "a")
+def test_doctor_finds_another_model(cli: CommandLine, services: Services) -> None:
+    create(services, "a")
     cli("run")
 
     answer = cli("doctor", "--json", EMBEDDING_MODEL="other")
@@ -167,9 +167,9 @@ def test_doctor_finds_another_model(cli: CommandLine, tools: Tools) -> None:
     assert (answer.code, conditions(answer.json)["model"]) == (1, "broken")
 
 
-def test_doctor_finds_a_halted_queue(cli: CommandLine, tools: Tools) -> None:
-    tools.graph.models()
-    tools.jobs.switch.halt("the key was revoked", seen=0)
+def test_doctor_finds_a_halted_queue(cli: CommandLine, services: Services) -> None:
+    services.graph.models()
+    services.jobs.switch.halt("the key was revoked", seen=0)
 
     answer = cli("doctor", "--json")
 
@@ -179,7 +179,7 @@ def test_doctor_finds_a_halted_queue(cli: CommandLine, tools: Tools) -> None:
 
 
 def test_doctor_finds_a_provider_that_does_not_answer(
-    cli: CommandLine, tools: Tools, closed_port: int
+    cli: CommandLine, services: Services, closed_port: int
 ) -> None:
     variables = {
         "EMBEDDING_PROVIDER": "openai",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from embed_pipeline.model.entity import NewEntity
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.domain.entity import NewEntity
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.interfaces.conftest import CommandLine, create
 
 
-def test_why_of_a_queued_entity_names_the_next_command(cli: CommandLine, tools: Tools) -> None:
-    create(tools, "[/odd] name")
+def test_why_of_a_queued_entity_names_the_next_command(
+    cli: CommandLine, services: Services
+) -> None:
+    create(services, "[/odd] name")
 
     answer = cli("why", "[/odd] name")
 
@@ -18,8 +20,8 @@ def test_why_of_a_queued_entity_names_the_next_command(cli: CommandLine, tools: 
     assert answer.out.endswith("  → embed-pipeline run\n")
 
 
-def test_why_of_an_embedded_entity_ends_well(cli: CommandLine, tools: Tools) -> None:
-    create(tools, "Loom")
+def test_why_of_an_embedded_entity_ends_well(cli: CommandLine, services: Services) -> None:
+    create(services, "Loom")
     cli("run")
 
     answer = cli("why", "Loom", "--json")
@@ -30,10 +32,10 @@ def test_why_of_an_embedded_entity_ends_well(cli: CommandLine, tools: Tools) -> 
     assert (finding["name"], finding["type"], len(finding["key"])) == ("Loom", "Thing", 32)
 
 
-def test_why_of_namesakes_explains_each(cli: CommandLine, tools: Tools) -> None:
+def test_why_of_namesakes_explains_each(cli: CommandLine, services: Services) -> None:
     planet = NewEntity(name="Mercury", entity_type="Planet")
     metal = NewEntity(name="Mercury", entity_type="Element")
-    tools.graph.create_entities([planet, metal], model=tools.model)
+    services.graph.create_entities([planet, metal], model=services.model)
 
     by_name, by_key = cli("why", "Mercury", "--json"), cli("why", "--key", metal.identity, "--json")
 

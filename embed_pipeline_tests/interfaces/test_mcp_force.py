@@ -7,45 +7,49 @@ from typing import Any
 
 import pytest
 
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.interfaces.mcp.server import server_for
-from embed_pipeline.model.entity import NewEntity
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.interfaces.mcp_client import Conversation, talk_to
 from embed_pipeline_tests.interfaces.mcp_scene import FORCE, add_unqueued, park, queued
 
 
 @pytest.fixture
-def agent(tools: Tools) -> Iterator[Conversation]:
-    with talk_to(server_for(tools)) as conversation:
+def agent(services: Services) -> Iterator[Conversation]:
+    with talk_to(server_for(services)) as conversation:
         yield conversation
 
 
-def test_named_entity_gets_exactly_one_job_and_is_named(agent: Conversation, tools: Tools) -> None:
-    add_unqueued(tools, "Alberto Rocco", "somebody else")
+def test_named_entity_gets_exactly_one_job_and_is_named(
+    agent: Conversation, services: Services
+) -> None:
+    add_unqueued(services, "Alberto Rocco", "somebody else")
 
     answer = agent.call(FORCE, entity_name="Alberto Rocco")
 
-    (job,) = queued(tools)
+    (job,) = queued(services)
     assert "'Alberto Rocco'" in answer.sentence
     assert (job.force, answer.facts["queued"]) == (True, 1)
 
 
 @pytest.mark.parametrize("limit", [20, 0, -5, "many", None])
-def test_entity_name_wins_over_any_limit(agent: Conversation, tools: Tools, limit: object) -> None:
-    add_unqueued(tools, *(f"entity {n}" for n in range(25)))
+def test_entity_name_wins_over_any_limit(
+    agent: Conversation, services: Services, limit: object
+) -> None:
+    add_unqueued(services, *(f"entity {n}" for n in range(25)))
 
     answer = agent.call(FORCE, entity_name="entity 7", limit=limit)
 
     assert not answer.is_error
-    assert len(queued(tools)) == 1
+    assert len(queued(services)) == 1
 
 
-def test_key_picks_one_of_two_namesakes(agent: Conversation, tools: Tools) -> None:
+def test_key_picks_one_of_two_namesakes(agent: Conversation, services: Services) -> None:
     for kind in ("planet", "metal"):
-        tools.graph.create_entities(
-            [NewEntity(name="Mercury", entity_type=kind)], model=tools.model
+        services.graph.create_entities(
+            [NewEntity(name="Mercury", entity_type=kind)], model=services.model
         )
-    twins = tools.graph.find_by_name("Mercury")
+    twins = services.graph.find_by_name("Mercury")
 
     refused = agent.call(FORCE, entity_name="Mercury")
     forced = agent.call(FORCE, entity_name="Mercury", key=twins[1].uid)
@@ -53,45 +57,47 @@ def test_key_picks_one_of_two_namesakes(agent: Conversation, tools: Tools) -> No
     assert refused.is_error
     assert all(twin.uid in refused.sentence for twin in twins)
     assert twins[1].uid in forced.sentence
-    assert [job.entity_uid for job in queued(tools)] == [twins[1].uid]
+    assert [job.entity_uid for job in queued(services)] == [twins[1].uid]
 
 
 @pytest.mark.parametrize("nothing", [{}, {"entity_name": None, "limit": None}])
 def test_without_arguments_at_most_ten_are_queued(
-    agent: Conversation, tools: Tools, nothing: dict[str, None]
+    agent: Conversation, services: Services, nothing: dict[str, None]
 ) -> None:
-    add_unqueued(tools, *(f"entity {n}" for n in range(25)))
+    add_unqueued(services, *(f"entity {n}" for n in range(25)))
 
     answer = agent.call(FORCE, **nothing)
 
     assert answer.sentence == "Found 10 entities without an embedding, queued 10."
-    assert len(queued(tools)) == 10
+    assert len(queued(services)) == 10
 
 
 def test_limit_controls_the_repair_and_the_counts_are_told(
-    agent: Conversation, tools: Tools
+    agent: Conversation, services: Services
 ) -> None:
-    add_unqueued(tools, *(f"entity {n}" for n in range(25)))
+    add_unqueued(services, *(f"entity {n}" for n in range(25)))
 
     answer = agent.call(FORCE, limit=20)
 
     assert answer.facts == {"message": answer.sentence, "discovered": 20, "queued": 20}
-    assert len(queued(tools)) == 20
+    assert len(queued(services)) == 20
 
 
-def test_ten_parked_entities_do_not_fill_a_limit_of_ten(agent: Conversation, tools: Tools) -> None:
-    park(tools, *(f"parked {n}" for n in range(10)))
-    add_unqueued(tools, *(f"waiting {n}" for n in range(12)))
+def test_ten_parked_entities_do_not_fill_a_limit_of_ten(
+    agent: Conversation, services: Services
+) -> None:
+    park(services, *(f"parked {n}" for n in range(10)))
+    add_unqueued(services, *(f"waiting {n}" for n in range(12)))
 
     answer = agent.call(FORCE, limit=10)
 
     assert answer.facts["queued"] == 10
     assert "10 failed before and stay parked" in answer.sentence
-    assert {job.entity_uid.split()[0] for job in queued(tools)} == {"waiting"}
+    assert {job.entity_uid.split()[0] for job in queued(services)} == {"waiting"}
 
 
-def test_huge_limit_is_capped_with_a_note(agent: Conversation, tools: Tools) -> None:
-    add_unqueued(tools, *(f"entity {n}" for n in range(1_005)))
+def test_huge_limit_is_capped_with_a_note(agent: Conversation, services: Services) -> None:
+    add_unqueued(services, *(f"entity {n}" for n in range(1_005)))
 
     answer = agent.call(FORCE, limit=10**12)
 
@@ -114,12 +120,12 @@ def test_huge_limit_is_capped_with_a_note(agent: Conversation, tools: Tools) -> 
     ],
 )
 def test_wrong_call_is_refused_with_what_to_do_and_queues_nothing(
-    agent: Conversation, tools: Tools, arguments: dict[str, Any], said: str
+    agent: Conversation, services: Services, arguments: dict[str, Any], said: str
 ) -> None:
-    add_unqueued(tools, "there")
+    add_unqueued(services, "there")
 
     answer = agent.call(FORCE, **arguments)
 
     assert answer.is_error
     assert said in answer.sentence
-    assert queued(tools) == ()
+    assert queued(services) == ()

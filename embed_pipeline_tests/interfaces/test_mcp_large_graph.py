@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from embed_pipeline.interfaces.mcp.server import server_for
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.interfaces.mcp_client import Conversation, talk_to
 from embed_pipeline_tests.interfaces.mcp_scene import FORCE, park
 
@@ -41,9 +41,9 @@ class Counting:
 
 
 @pytest.fixture
-def crowd(tools: Tools, home: Path) -> Tools:
+def crowd(services: Services, home: Path) -> Services:
     """Tens of megabytes of entities without a vector, made inside the database."""
-    tools.graph.probe()  # the file is made on first use
+    services.graph.probe()  # the file is made on first use
     with closing(sqlite3.connect(home / "graph.sqlite")) as connection, connection:
         connection.execute(
             f"""
@@ -52,21 +52,21 @@ def crowd(tools: Tools, home: Path) -> Tools:
             SELECT printf('e%06d', i), 'entity ' || i, i % 2, hex(randomblob(100)) FROM n
             """
         )
-    return tools
+    return services
 
 
 @pytest.fixture
-def graph(crowd: Tools) -> Counting:
+def graph(crowd: Services) -> Counting:
     return Counting(crowd.graph)
 
 
 @pytest.fixture
-def queue(crowd: Tools) -> Counting:
+def queue(crowd: Services) -> Counting:
     return Counting(crowd.jobs)
 
 
 @pytest.fixture
-def agent(crowd: Tools, graph: Counting, queue: Counting) -> Iterator[Conversation]:
+def agent(crowd: Services, graph: Counting, queue: Counting) -> Iterator[Conversation]:
     counted: Any = {"graph": graph, "jobs": queue}
     with talk_to(server_for(replace(crowd, **counted))) as conversation:
         yield conversation
@@ -98,7 +98,7 @@ def test_repair_is_one_page_however_large_the_graph(
 
 
 def test_queries_follow_the_pages_that_were_walked(
-    agent: Conversation, graph: Counting, queue: Counting, crowd: Tools
+    agent: Conversation, graph: Counting, queue: Counting, crowd: Services
 ) -> None:
     park(crowd, *(f"a parked {n:02}" for n in range(30)))
 

@@ -33,9 +33,9 @@ def test_both_modes_of_force_work_in_a_real_session_on_neo4j(
     program = documented_program(tmp_path / "home", **variables(neo4j_queue, neo4j_graph))
     settings = load_settings(program.env)
     wiring.initialise_stores(settings)
-    tools = wiring.open_tools(settings)
+    services = wiring.open_services(settings)
 
     with ExitStack() as stack:
-        for part in (tools.jobs, tools.graph):
+        for part in (services.jobs, services.graph):
             stack.enter_context(closing(part))
-        mcp_story.tell(program, tools)
+        mcp_story.tell(program, services)

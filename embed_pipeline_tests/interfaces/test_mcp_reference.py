@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from embed_pipeline.interfaces.mcp.catalogue import INSTRUCTIONS, TOOLS
 from embed_pipeline.interfaces.mcp.reference import DOCUMENT, mcp_markdown, write_reference
 from embed_pipeline.interfaces.mcp.server import server_for
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.interfaces.mcp_client import ROOT, talk_to
 
 SNAPSHOT = Path(__file__).with_name("test_mcp_schemas.json")
@@ -52,8 +52,8 @@ def test_the_schemas_are_those_of_the_snapshot() -> None:
     assert listed() == json.loads(SNAPSHOT.read_text(encoding="utf-8")), CHANGED
 
 
-def test_a_client_is_told_the_same(tools: Tools) -> None:
-    with talk_to(server_for(tools)) as agent:
+def test_a_client_is_told_the_same(services: Services) -> None:
+    with talk_to(server_for(services)) as agent:
         told = agent.tools()
         instructions = agent.client.instructions
 

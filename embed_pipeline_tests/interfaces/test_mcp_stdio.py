@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.interfaces import mcp_story
 from embed_pipeline_tests.interfaces.command_line import environment
 from embed_pipeline_tests.interfaces.mcp_client import documented_program, talk_to_program
@@ -45,9 +45,9 @@ HEALTH = {
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_both_modes_of_force_work_in_a_real_session_on_sqlite(
-    home: Path, tools: Tools, mode: str
+    home: Path, services: Services, mode: str
 ) -> None:
-    mcp_story.tell(documented_program(home), tools, mode=mode)
+    mcp_story.tell(documented_program(home), services, mode=mode)
 
 
 def test_unreachable_databases_are_said_and_the_server_lives_on(home: Path) -> None:
@@ -97,8 +97,10 @@ def test_end_of_input_ends_the_server_and_closes_the_stores(home: Path) -> None:
     assert stores_are_closed(home)
 
 
-def test_call_under_way_is_finished_before_the_stores_are_closed(home: Path, tools: Tools) -> None:
-    tools.graph.probe()  # the file is made on first use
+def test_call_under_way_is_finished_before_the_stores_are_closed(
+    home: Path, services: Services
+) -> None:
+    services.graph.probe()  # the file is made on first use
     with started(home) as program, locked(home / "graph.sqlite") as unlock:
         ask(program, HELLO)
         tell(program, CREATE)
@@ -109,7 +111,7 @@ def test_call_under_way_is_finished_before_the_stores_are_closed(home: Path, too
         code = program.wait(timeout=60)
 
     assert code == 0
-    assert len(tools.graph.find_by_name("a")) == 1
+    assert len(services.graph.find_by_name("a")) == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -13,31 +13,31 @@ import pytest
 from mcp import MCPError
 
 from embed_pipeline import wiring
+from embed_pipeline.domain.health import HealthReport
 from embed_pipeline.errors import StoreBusy
 from embed_pipeline.interfaces.mcp.server import server_for
-from embed_pipeline.model.health import HealthReport
 from embed_pipeline.settings import load_settings
+from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.tools import Tools
 from embed_pipeline_tests.interfaces.mcp_client import Conversation, talk_to
 from embed_pipeline_tests.interfaces.mcp_scene import FORCE, add_unqueued, park
 
 
 @pytest.fixture
-def agent(tools: Tools) -> Iterator[Conversation]:
-    with talk_to(server_for(tools)) as conversation:
+def agent(services: Services) -> Iterator[Conversation]:
+    with talk_to(server_for(services)) as conversation:
         yield conversation
 
 
 class TestCreateAndSearch:
     def test_created_entity_has_one_job_and_is_found_when_a_worker_was_there(
-        self, agent: Conversation, tools: Tools
+        self, agent: Conversation, services: Services
     ) -> None:
         entity = {"name": "Zeer pot", "entity_type": "Thing", "observations": ["cools food"]}
 
         created = agent.call("create_entities", entities=[entity])
         before = agent.call("semantic_search", query="Zeer pot\nThing\ncools food")
-        drain(tools, owner="run-1")
+        drain(services, owner="run-1")
         after = agent.call("semantic_search", query="Zeer pot\nThing\ncools food", limit=1)
 
         assert (created.facts["created"], created.facts["queued"]) == (1, True)
@@ -47,10 +47,10 @@ class TestCreateAndSearch:
         assert (hit["name"], hit["score"]) == ("Zeer pot", 1.0)
         assert hit["text"] == "Zeer pot\nThing\ncools food"
 
-    def test_long_text_is_cut_in_an_answer(self, agent: Conversation, tools: Tools) -> None:
+    def test_long_text_is_cut_in_an_answer(self, agent: Conversation, services: Services) -> None:
         long = {"name": "long", "observations": ["word " * 1_000]}
         agent.call("create_entities", entities=[long])
-        drain(tools, owner="run-1")
+        drain(services, owner="run-1")
 
         (hit,) = agent.call("semantic_search", query="word").facts["entities"]
 
@@ -82,20 +82,20 @@ class TestCreateAndSearch:
         ],
     )
     def test_entities_that_cannot_be_kept_are_refused(
-        self, agent: Conversation, tools: Tools, entities: list[object], said: str
+        self, agent: Conversation, services: Services, entities: list[object], said: str
     ) -> None:
         answer = agent.call("create_entities", entities=entities)
 
         assert answer.is_error
         assert said in answer.sentence
-        assert tools.graph.coverage(model=tools.model).entities == 0
+        assert services.graph.coverage(model=services.model).entities == 0
 
     def test_search_limit_is_capped_with_a_note_and_type_filters(
-        self, agent: Conversation, tools: Tools
+        self, agent: Conversation, services: Services
     ) -> None:
-        add_unqueued(tools, "a", "b")
+        add_unqueued(services, "a", "b")
         agent.call(FORCE)
-        drain(tools, owner="run-1")
+        drain(services, owner="run-1")
 
         everything = agent.call("semantic_search", query="a", limit=5_000)
         nothing = agent.call("semantic_search", query="a", entity_type="Person")
@@ -107,10 +107,10 @@ class TestCreateAndSearch:
 
 class TestWhyNotFound:
     def test_reason_of_each_state_is_told_with_its_remedy(
-        self, agent: Conversation, tools: Tools
+        self, agent: Conversation, services: Services
     ) -> None:
-        park(tools, "failed-one")
-        add_unqueued(tools, "forgotten one")
+        park(services, "failed-one")
+        add_unqueued(services, "forgotten one")
 
         def reason(name: str) -> tuple[str, str | None]:
             (finding,) = agent.call("why_not_found", entity_name=name).facts["findings"]
@@ -121,7 +121,7 @@ class TestWhyNotFound:
         assert reason("unheard of") == ("unknown", "embed-pipeline load FILE")
         agent.call(FORCE, entity_name="forgotten one")
         assert reason("forgotten one") == ("waiting", "embed-pipeline run")
-        drain(tools, owner="run-1")
+        drain(services, owner="run-1")
         assert reason("forgotten one")[0] == "can be found"
 
     def test_neither_name_nor_key_is_refused(self, agent: Conversation) -> None:
@@ -132,9 +132,11 @@ class TestWhyNotFound:
 
 
 class TestQueue:
-    def test_status_counts_and_names_what_mends(self, agent: Conversation, tools: Tools) -> None:
-        park(tools, "parked")
-        add_unqueued(tools, "not queued", "queued")
+    def test_status_counts_and_names_what_mends(
+        self, agent: Conversation, services: Services
+    ) -> None:
+        park(services, "parked")
+        add_unqueued(services, "not queued", "queued")
         agent.call(FORCE, entity_name="queued")
 
         status = agent.call("embedding_status").facts
@@ -148,16 +150,20 @@ class TestQueue:
             "failed (1): retry_failed_jobs, once the cause is gone.",
         ]
 
-    def test_status_of_a_paused_queue_says_so(self, agent: Conversation, tools: Tools) -> None:
-        tools.jobs.switch.pause("maintenance")
+    def test_status_of_a_paused_queue_says_so(
+        self, agent: Conversation, services: Services
+    ) -> None:
+        services.jobs.switch.pause("maintenance")
 
         status = agent.call("embedding_status").facts
 
         assert status["queue"] == "paused"
         assert "maintenance" in status["idle_because"]
 
-    def test_health_tells_state_rate_and_patterns(self, agent: Conversation, tools: Tools) -> None:
-        park(tools, *(f"entity {n}" for n in range(5)))
+    def test_health_tells_state_rate_and_patterns(
+        self, agent: Conversation, services: Services
+    ) -> None:
+        park(services, *(f"entity {n}" for n in range(5)))
 
         health = agent.call("get_health_status")
 
@@ -166,8 +172,10 @@ class TestQueue:
         assert health.facts["error_patterns"] == {"Refused: It was refused.": 5}
         assert "5 consecutive failures" in health.sentence
 
-    def test_failed_jobs_are_retried_by_category(self, agent: Conversation, tools: Tools) -> None:
-        park(tools, "a", "b")
+    def test_failed_jobs_are_retried_by_category(
+        self, agent: Conversation, services: Services
+    ) -> None:
+        park(services, "a", "b")
 
         none = agent.call("retry_failed_jobs", category="TRANSIENT")
         both = agent.call("retry_failed_jobs", category="PERMANENT", limit=9_999)
@@ -195,11 +203,14 @@ class SlowHealth:
 
 
 class TestTrouble:
-    def test_slow_call_holds_no_other_up(self, tools: Tools) -> None:
+    def test_slow_call_holds_no_other_up(self, services: Services) -> None:
         others_turn = threading.Event()
         queue: Any = SlowHealth(others_turn)
 
-        with talk_to(server_for(replace(tools, jobs=queue))) as agent, ThreadPoolExecutor() as pool:
+        with (
+            talk_to(server_for(replace(services, jobs=queue))) as agent,
+            ThreadPoolExecutor() as pool,
+        ):
             slow = pool.submit(agent.call, "get_health_status")
             quick = agent.call("why_not_found", entity_name="unheard of")
             others_turn.set()
@@ -217,7 +228,7 @@ class TestTrouble:
         (tmp_path / "home").write_text("a file where the folder should be")
         settings = load_settings({"EMBED_ENV": "test", "EMBED_HOME": str(tmp_path / "home")})
 
-        with talk_to(server_for(wiring.open_tools(settings))) as agent:
+        with talk_to(server_for(wiring.open_services(settings))) as agent:
             answers = [agent.call(tool) for tool in (FORCE, "embedding_status")]
             health = agent.call("get_health_status")
 
@@ -226,11 +237,11 @@ class TestTrouble:
         assert (health.is_error, health.facts["status"]) == (False, "CRITICAL (queue unreachable)")
 
     def test_bug_is_logged_and_answered_without_its_text(
-        self, tools: Tools, caplog: pytest.LogCaptureFixture
+        self, services: Services, caplog: pytest.LogCaptureFixture
     ) -> None:
         nothing: Any = None
 
-        with talk_to(server_for(replace(tools, jobs=nothing))) as agent:
+        with talk_to(server_for(replace(services, jobs=nothing))) as agent:
             answer = agent.call("get_health_status")
 
         assert answer.is_error

@@ -9,25 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.interfaces.command_line import environment
 from embed_pipeline_tests.interfaces.conftest import CommandLine, create
 from embed_pipeline_tests.interfaces.metrics_scene import exporter, samples_of, scrape
 
 
 def test_scrape_over_http_tells_what_the_store_knows(
-    home: Path, tmp_path: Path, tools: Tools
+    home: Path, tmp_path: Path, services: Services
 ) -> None:
-    create(tools, "Theremin", "Zeer pot")
+    create(services, "Theremin", "Zeer pot")
     with exporter("--counts-every", "0", env=environment(home), cwd=tmp_path) as running:
         before = scrape(running.url)
-        create(tools, "Borscht")
+        create(services, "Borscht")
         after = scrape(running.url)
 
     assert before["embed_pipeline_up"] == after["embed_pipeline_up"] == 1
     assert before['embed_pipeline_jobs{status="pending"}'] == 2
-    assert after['embed_pipeline_jobs{status="pending"}'] == tools.jobs.get_queue_status().pending
-    stored = tools.jobs.counters.read()
+    assert (
+        after['embed_pipeline_jobs{status="pending"}'] == services.jobs.get_queue_status().pending
+    )
+    stored = services.jobs.counters.read()
     assert after["embed_pipeline_jobs_enqueued_total"] == stored["jobs_enqueued"] == 3
 
 
@@ -97,8 +99,8 @@ def test_two_servers_that_are_away_are_told_within_a_scrapes_time(tmp_path: Path
     assert "of the queue" not in err
 
 
-def test_metrics_are_printed_once_without_serve(cli: CommandLine, tools: Tools) -> None:
-    create(tools, "Theremin")
+def test_metrics_are_printed_once_without_serve(cli: CommandLine, services: Services) -> None:
+    create(services, "Theremin")
 
     answer = cli("metrics")
 

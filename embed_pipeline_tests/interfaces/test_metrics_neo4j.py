@@ -33,15 +33,15 @@ def test_scrape_of_neo4j_tells_what_the_stores_know(
         server.wipe()
     settings = load_settings(env)
     wiring.initialise_stores(settings)
-    tools = wiring.open_tools(settings)
+    services = wiring.open_services(settings)
     with ExitStack() as stack:
-        for part in (tools.jobs, tools.graph, tools.limiter):
+        for part in (services.jobs, services.graph, services.limiter):
             stack.enter_context(closing(part))
-        create(tools, "Theremin", "Zeer pot")
-        tools.jobs.switch.pause("a look")
+        create(services, "Theremin", "Zeer pot")
+        services.jobs.switch.pause("a look")
         running = stack.enter_context(exporter(env=env, cwd=tmp_path))
         scraped = scrape(running.url)
-        stored, status = tools.jobs.counters.read(), tools.jobs.get_queue_status()
+        stored, status = services.jobs.counters.read(), services.jobs.get_queue_status()
 
     assert scraped["embed_pipeline_up"] == 1
     assert scraped["embed_pipeline_jobs_enqueued_total"] == stored["jobs_enqueued"] == 2

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from embed_pipeline import wiring
+from embed_pipeline.domain.breaker import GRAPH
+from embed_pipeline.domain.job import FailureRecord
+from embed_pipeline.domain.window import Spent
 from embed_pipeline.errors import ErrorCategory, StoreUnavailable
 from embed_pipeline.interfaces.metrics import Reader, as_text, registry_of
 from embed_pipeline.interfaces.metrics.recent import Recent
-from embed_pipeline.model.breaker import GRAPH
-from embed_pipeline.model.job import FailureRecord
-from embed_pipeline.model.window import Spent
 from embed_pipeline.settings import Settings, load_settings
+from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.loop import run_until_empty
-from embed_pipeline.worker.pace import Pace
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.stop import Deadline
 from embed_pipeline_tests.clocks import MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.interfaces.conftest import create
 from embed_pipeline_tests.interfaces.metrics_scene import Samples, samples_of
@@ -48,8 +48,8 @@ def settings(home: Path) -> Settings:
 
 
 @pytest.fixture
-def tools(settings: Settings, clock: FakeClock) -> Iterator[Tools]:
-    opened = Tools(
+def services(settings: Settings, clock: FakeClock) -> Iterator[Services]:
+    opened = Services(
         jobs=wiring.open_job_store(settings, clock=clock),
         graph=wiring.open_entity_store(settings, clock=clock),
         provider=wiring.open_embedding_provider(settings),
@@ -60,24 +60,27 @@ def tools(settings: Settings, clock: FakeClock) -> Iterator[Tools]:
         yield opened
 
 
-def scraped(tools: Tools, **more: bool) -> Samples:
-    return samples_of(as_text(registry_of(Reader(tools), **more)))
+def scraped(services: Services, **more: bool) -> Samples:
+    return samples_of(as_text(registry_of(Reader(services), **more)))
 
 
-def embed_all(tools: Tools) -> None:
+def embed_all(services: Services) -> None:
     run_until_empty(
-        tools, owner="a run", recovery_interval=MINUTE, pace=Pace(tools.clock, limit=None)
+        services,
+        owner="a run",
+        recovery_interval=MINUTE,
+        deadline=Deadline(services.clock, limit=None),
     )
 
 
-def test_every_stored_counter_is_exported_with_its_value(tools: Tools) -> None:
-    create(tools, "Theremin", "Zeer pot", "Borscht")
-    embed_all(tools)
-    tools.jobs.counters.add({"a_sum_of_tomorrow": 7})
+def test_every_stored_counter_is_exported_with_its_value(services: Services) -> None:
+    create(services, "Theremin", "Zeer pot", "Borscht")
+    embed_all(services)
+    services.jobs.counters.add({"a_sum_of_tomorrow": 7})
 
-    samples = scraped(tools)
+    samples = scraped(services)
 
-    stored = tools.jobs.counters.read()
+    stored = services.jobs.counters.read()
     assert stored["jobs_completed"] == stored["vectors_embedded"] == 3
     assert stored["provider_tokens"] > 0
     assert {f"embed_pipeline_{name}_total": value for name, value in stored.items()}.items() <= (
@@ -85,83 +88,85 @@ def test_every_stored_counter_is_exported_with_its_value(tools: Tools) -> None:
     )
 
 
-def test_counters_are_there_from_the_first_scrape(tools: Tools) -> None:
-    samples = scraped(tools)
+def test_counters_are_there_from_the_first_scrape(services: Services) -> None:
+    samples = scraped(services)
 
     assert samples["embed_pipeline_jobs_failed_total"] == 0
     assert samples["embed_pipeline_provider_tokens_total"] == 0
 
 
-def test_reapers_sums_keep_their_own_names(tools: Tools) -> None:
-    tools.jobs.counters.add({"reaper_requeues": 4, "reaper_sweeps": 2})
+def test_reapers_sums_keep_their_own_names(services: Services) -> None:
+    services.jobs.counters.add({"reaper_requeues": 4, "reaper_sweeps": 2})
 
-    samples = scraped(tools, with_reaper=True)
+    samples = scraped(services, with_reaper=True)
 
     assert samples["reaper_requeues_total"] == 4
     assert samples["reaper_sweeps_total"] == 2
     assert samples["reaper_failures_total"] == 0
 
 
-def test_reapers_sums_are_not_shown_where_there_is_no_reaper(tools: Tools) -> None:
-    assert not any(name.startswith("reaper_") for name in scraped(tools))
+def test_reapers_sums_are_not_shown_where_there_is_no_reaper(services: Services) -> None:
+    assert not any(name.startswith("reaper_") for name in scraped(services))
 
 
-def test_jobs_and_entities_are_counted_exactly(tools: Tools) -> None:
-    create(tools, "Theremin", "Zeer pot", "Borscht")
-    embed_all(tools)
-    create(tools, "Svalbard")
+def test_jobs_and_entities_are_counted_exactly(services: Services) -> None:
+    create(services, "Theremin", "Zeer pot", "Borscht")
+    embed_all(services)
+    create(services, "Svalbard")
 
-    samples = scraped(tools)
+    samples = scraped(services)
 
-    status = tools.jobs.get_queue_status()
-    coverage = tools.graph.coverage(model=tools.model)
+    status = services.jobs.get_queue_status()
+    coverage = services.graph.coverage(model=services.model)
     assert samples['embed_pipeline_jobs{status="pending"}'] == status.pending == 1
     assert samples['embed_pipeline_jobs{status="completed"}'] == status.completed == 3
     assert samples["embed_pipeline_entities"] == coverage.entities == 4
     assert samples['embed_pipeline_entity_vectors{state="missing"}'] == 1
-    assert samples[f'embed_pipeline_coverage_ratio{{model="{tools.model}"}}'] == 0.75
+    assert samples[f'embed_pipeline_coverage_ratio{{model="{services.model}"}}'] == 0.75
 
 
-def test_empty_graph_has_no_coverage_instead_of_a_wrong_one(tools: Tools) -> None:
-    assert not any(name.startswith("embed_pipeline_coverage") for name in scraped(tools))
+def test_empty_graph_has_no_coverage_instead_of_a_wrong_one(services: Services) -> None:
+    assert not any(name.startswith("embed_pipeline_coverage") for name in scraped(services))
 
 
-def test_oldest_leasable_age_grows_until_the_job_is_taken(tools: Tools, clock: FakeClock) -> None:
-    create(tools, "Theremin")
+def test_oldest_leasable_age_grows_until_the_job_is_taken(
+    services: Services, clock: FakeClock
+) -> None:
+    create(services, "Theremin")
     clock.advance(90 * SECOND)
 
-    waiting = scraped(tools)["embed_pipeline_oldest_leasable_age_seconds"]
-    tools.jobs.lease(owner="a run", model=tools.model, limit=1, token="t")
-    taken = scraped(tools)
+    waiting = scraped(services)["embed_pipeline_oldest_leasable_age_seconds"]
+    services.jobs.lease(owner="a run", model=services.model, limit=1, token="t")
+    taken = scraped(services)
 
     assert waiting == 90
     assert taken["embed_pipeline_oldest_leasable_age_seconds"] == 0
     assert taken["embed_pipeline_lease_owners"] == 1
 
 
-def test_job_that_is_not_due_yet_has_no_age(tools: Tools) -> None:
-    create(tools, "Theremin")
-    lease = tools.jobs.lease(owner="a run", model=tools.model, limit=1, token="t")
-    tools.jobs.fail(lease, {job.id: TIMEOUT for job in lease.jobs})
+def test_job_that_is_not_due_yet_has_no_age(services: Services) -> None:
+    create(services, "Theremin")
+    lease = services.jobs.lease(owner="a run", model=services.model, limit=1, token="t")
+    services.jobs.fail(lease, {job.id: TIMEOUT for job in lease.jobs})
 
-    assert scraped(tools)["embed_pipeline_oldest_leasable_age_seconds"] == 0
+    assert scraped(services)["embed_pipeline_oldest_leasable_age_seconds"] == 0
 
 
-def test_lease_of_a_vanished_worker_is_shown(tools: Tools, clock: FakeClock) -> None:
-    create(tools, "Theremin")
-    tools.jobs.lease(owner="a run", model=tools.model, limit=1, token="t")
+def test_lease_of_a_vanished_worker_is_shown(services: Services, clock: FakeClock) -> None:
+    create(services, "Theremin")
+    services.jobs.lease(owner="a run", model=services.model, limit=1, token="t")
 
-    before = scraped(tools)["embed_pipeline_stale_leases"]
+    before = scraped(services)["embed_pipeline_stale_leases"]
     clock.advance(10 * MINUTE)
 
-    assert (before, scraped(tools)["embed_pipeline_stale_leases"]) == (0, 1)
+    assert (before, scraped(services)["embed_pipeline_stale_leases"]) == (0, 1)
 
 
-def test_halt_breaker_and_health_are_shown(tools: Tools) -> None:
-    tools.jobs.breakers.trip(GRAPH, seen=0, error=TIMEOUT)
-    tools.jobs.switch.halt("the key was revoked", seen=0)
+def test_halt_breaker_and_health_are_shown(services: Services) -> None:
+    services.jobs.breakers.trip(GRAPH, seen=0, error=TIMEOUT)
+    services.jobs.switch.halt("the key was revoked", seen=0)
 
-    samples = scraped(tools)
+    samples = scraped(services)
 
     assert samples['embed_pipeline_breaker_open{breaker="graph"}'] == 1
     assert samples['embed_pipeline_breaker_open{breaker="mock"}'] == 0
@@ -173,23 +178,23 @@ def test_halt_breaker_and_health_are_shown(tools: Tools) -> None:
 
 
 def test_last_success_and_its_share_are_shown_once_there_is_one(
-    tools: Tools, clock: FakeClock
+    services: Services, clock: FakeClock
 ) -> None:
-    assert "embed_pipeline_success_ratio" not in scraped(tools)
+    assert "embed_pipeline_success_ratio" not in scraped(services)
 
-    create(tools, "Theremin")
-    embed_all(tools)
+    create(services, "Theremin")
+    embed_all(services)
 
-    samples = scraped(tools)
+    samples = scraped(services)
     assert samples["embed_pipeline_success_ratio"] == 1
     assert samples["embed_pipeline_last_success_timestamp_seconds"] == clock.now().timestamp()
 
 
-def test_budget_is_shown_as_it_is_spent(tools: Tools) -> None:
-    tools.limiter.take(Spent(requests=8, tokens=300))
-    some = scraped(tools)
-    tools.limiter.take(Spent(requests=12, tokens=1))
-    none = scraped(tools)
+def test_budget_is_shown_as_it_is_spent(services: Services) -> None:
+    services.limiter.take(Spent(requests=8, tokens=300))
+    some = scraped(services)
+    services.limiter.take(Spent(requests=12, tokens=1))
+    none = scraped(services)
 
     assert some['embed_pipeline_budget_limit{unit="requests"}'] == 20
     assert some['embed_pipeline_budget_left{unit="requests"}'] == 12
@@ -199,8 +204,10 @@ def test_budget_is_shown_as_it_is_spent(tools: Tools) -> None:
     assert 0 < none["embed_pipeline_budget_back_seconds"] <= 61
 
 
-def test_exact_counts_are_taken_anew_only_when_they_are_old(tools: Tools, clock: FakeClock) -> None:
-    registry = registry_of(Reader(tools, counts_every=timedelta(seconds=30)))
+def test_exact_counts_are_taken_anew_only_when_they_are_old(
+    services: Services, clock: FakeClock
+) -> None:
+    registry = registry_of(Reader(services, counts_every=timedelta(seconds=30)))
 
     def pending() -> tuple[float, float]:
         samples = samples_of(as_text(registry))
@@ -210,7 +217,7 @@ def test_exact_counts_are_taken_anew_only_when_they_are_old(tools: Tools, clock:
         )
 
     first = pending()
-    create(tools, "Theremin")
+    create(services, "Theremin")
     soon = pending()
     clock.advance(30 * SECOND)
 

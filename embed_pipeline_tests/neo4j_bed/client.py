@@ -22,7 +22,7 @@ from embed_pipeline_tests.neo4j_bed.server import Address
 from embed_pipeline_tests.neo4j_bed.supervisor import socket_in, spec_text
 
 
-class Hold:
+class DriverReference:
     """One connection to the supervisor; the servers run while it is open."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -54,7 +54,7 @@ class BedServer:
     address: Address
     driver: neo4j.Driver
     name: str = ""
-    hold: Hold | None = None
+    hold: DriverReference | None = None
 
     @property
     def uri(self) -> str:
@@ -116,7 +116,7 @@ class BedServer:
         self.hold.ask(command=command, server=self.name)
 
 
-def take_hold(specs: Sequence[Spec], *, meeting_point: Path) -> Hold:
+def take_hold(specs: Sequence[Spec], *, meeting_point: Path) -> DriverReference:
     """Join the servers that another process of this session started, or start them.
 
     `meeting_point` is a file in a folder that exactly the processes of one session share.
@@ -138,11 +138,11 @@ def take_hold(specs: Sequence[Spec], *, meeting_point: Path) -> Hold:
     return joined
 
 
-def _join(folder: Path) -> Hold | None:
+def _join(folder: Path) -> DriverReference | None:
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.connect(str(socket_in(folder)))
-        hold = Hold(connection)
+        hold = DriverReference(connection)
         hold.ask(command="addresses")  # it may be on its way out
     except (OSError, BedUnavailable):
         connection.close()

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from embed_pipeline.model.window import Headroom
+from embed_pipeline.domain.window import RemainingQuota
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
-from embed_pipeline.providers.ratelimit_headers import headroom, reset_after
+from embed_pipeline.providers.ratelimit_headers import remaining, reset_after
 from embed_pipeline.providers.retry_after import LONGEST
 from embed_pipeline_tests.openai_budget import Budget
 from embed_pipeline_tests.openai_server import OpenAIServer
@@ -43,15 +43,15 @@ def said(kind: str, limit: object, remaining: object, reset: str | None = None) 
     ],
 )
 def test_resets_are_read_in_all_their_spellings(reset: str, expected: timedelta | None) -> None:
-    found = headroom(said("requests", 3000, 5, reset))
+    found = remaining(said("requests", 3000, 5, reset))
 
-    assert found == Headroom(requests=5, back_in=expected)
+    assert found == RemainingQuota(requests=5, back_in=expected)
 
 
 def test_requests_and_tokens_are_both_told() -> None:
     headers = said("requests", 3000, 2999, "20ms") | said("tokens", 1_000_000, 400_000, "36s")
 
-    assert headroom(headers) == Headroom(
+    assert remaining(headers) == RemainingQuota(
         requests=2999, tokens=400_000, back_in=timedelta(seconds=36)
     )
 
@@ -59,7 +59,9 @@ def test_requests_and_tokens_are_both_told() -> None:
 def test_the_wait_is_for_what_is_used_up() -> None:
     headers = said("requests", 3000, 0, "2s") | said("tokens", 1_000_000, 400_000, "36s")
 
-    assert headroom(headers) == Headroom(requests=0, tokens=400_000, back_in=timedelta(seconds=2))
+    assert remaining(headers) == RemainingQuota(
+        requests=0, tokens=400_000, back_in=timedelta(seconds=2)
+    )
     assert reset_after(headers) == timedelta(seconds=2)
 
 
@@ -77,7 +79,7 @@ def test_the_wait_is_for_what_is_used_up() -> None:
     ids=["none", "azure-zeros", "no-limit", "no-remaining", "words", "negative", "exponent"],
 )
 def test_what_cannot_be_relied_on_says_nothing(headers: dict[str, str]) -> None:
-    assert headroom(headers) is None
+    assert remaining(headers) is None
     assert reset_after(headers) is None
 
 
@@ -86,7 +88,7 @@ def test_an_answer_tells_what_is_left(
 ) -> None:
     server.budget = Budget(requests=3, tokens=100, per=timedelta(seconds=30))
 
-    found = openai_provider.embed(["four bytes x 5 = 20 b"]).headroom
+    found = openai_provider.embed(["four bytes x 5 = 20 b"]).remaining
 
     assert found is not None
     assert (found.requests, found.tokens) == (2, 94)
@@ -97,4 +99,4 @@ def test_an_answer_tells_what_is_left(
 def test_an_answer_without_headers_tells_nothing(
     openai_provider: EmbeddingProvider, server: OpenAIServer
 ) -> None:
-    assert openai_provider.embed(["text"]).headroom is None
+    assert openai_provider.embed(["text"]).remaining is None

@@ -12,7 +12,7 @@ from embed_pipeline.reaper.policy import (
     LEAVE,
     Backoff,
     Fail,
-    Holding,
+    LeaseState,
     ReaperPolicy,
     Requeue,
     StageLeases,
@@ -68,7 +68,7 @@ def test_unknown_stage_and_none_have_the_default_lease(stage: str | None, minute
 def test_expired_lease_means_requeue_below_the_maximum_and_the_end_at_it(
     attempts: int | None, maximum: int | None, verdict: Requeue | Fail
 ) -> None:
-    holding = Holding(
+    holding = LeaseState(
         stage="clip",
         attempt_count=attempts,
         max_attempts=maximum,
@@ -79,20 +79,20 @@ def test_expired_lease_means_requeue_below_the_maximum_and_the_end_at_it(
 
 
 def test_lease_that_ends_this_very_moment_is_still_alive() -> None:
-    holding = Holding(lease_expires_at=NOW)
+    holding = LeaseState(lease_expires_at=NOW)
 
     assert verdict_on(holding, now=NOW, policy=POLICY) is LEAVE
     assert verdict_on(holding, now=NOW + timedelta(microseconds=1), policy=POLICY) is not LEAVE
 
 
 def test_a_lease_counts_and_not_an_old_heartbeat() -> None:
-    holding = Holding(lease_expires_at=NOW + SECOND, last_heartbeat_at=NOW - timedelta(days=9))
+    holding = LeaseState(lease_expires_at=NOW + SECOND, last_heartbeat_at=NOW - timedelta(days=9))
 
     assert verdict_on(holding, now=NOW, policy=POLICY) is LEAVE
 
 
 def test_without_lease_the_last_heartbeat_and_three_leases_of_the_stage_count() -> None:
-    holding = Holding(stage="asr", last_heartbeat_at=NOW - 45 * MINUTE)
+    holding = LeaseState(stage="asr", last_heartbeat_at=NOW - 45 * MINUTE)
 
     assert ends_at(holding, POLICY.leases) == NOW
     assert verdict_on(holding, now=NOW, policy=POLICY) is LEAVE
@@ -100,7 +100,7 @@ def test_without_lease_the_last_heartbeat_and_three_leases_of_the_stage_count() 
 
 
 def test_row_with_neither_is_left_alone_for_ever() -> None:
-    holding = Holding(stage="clip", attempt_count=99)
+    holding = LeaseState(stage="clip", attempt_count=99)
 
     assert verdict_on(holding, now=NOW + timedelta(days=9999), policy=POLICY) is LEAVE
 
@@ -114,7 +114,9 @@ def test_an_expired_job_always_gets_a_wait_or_an_end(
     attempts: int | None, maximum: int | None, base: timedelta | None
 ) -> None:
     policy = ReaperPolicy(backoff=Backoff(base=base))
-    holding = Holding(attempt_count=attempts, max_attempts=maximum, lease_expires_at=NOW - SECOND)
+    holding = LeaseState(
+        attempt_count=attempts, max_attempts=maximum, lease_expires_at=NOW - SECOND
+    )
 
     verdict = verdict_on(holding, now=NOW, policy=policy)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from embed_pipeline.model.embedding import ModelRecord, ModelState, Vector
-from embed_pipeline.model.entity import EntityMapping, TextValue
-from embed_pipeline.model.job import EntityUid
+from embed_pipeline.domain.embedding import ModelRecord, ModelState, Vector
+from embed_pipeline.domain.entity import EntityMapping, TextValue
+from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.ports.clock import Clock
-from embed_pipeline.stores.neo4j import schema
-from embed_pipeline.stores.neo4j.entity_store import Neo4jEntityStore
-from embed_pipeline.stores.neo4j.session import Neo4jDatabase
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
+from embed_pipeline.stores.neo4j.graph.entity_store import Neo4jEntityStore
+from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 

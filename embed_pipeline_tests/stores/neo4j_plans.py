@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from embed_pipeline.stores.neo4j import cypher_parts
+from embed_pipeline.stores.neo4j.queue.cypher import parts as cypher_parts
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 
 Ways = dict[str, list[tuple[str, str]]]

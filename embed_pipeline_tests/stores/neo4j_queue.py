@@ -10,16 +10,16 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeVar
 
-from embed_pipeline.model.job import DEFAULT_PRIORITY, JobId
-from embed_pipeline.model.policy import QueuePolicy
-from embed_pipeline.model.travel import tier_of
-from embed_pipeline.model.window import RateLimit
+from embed_pipeline.domain.isolation import tier_of
+from embed_pipeline.domain.job import DEFAULT_PRIORITY, JobId
+from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
-from embed_pipeline.stores.neo4j import schema
-from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.queue import QueueDatabase
-from embed_pipeline.stores.neo4j.rate_limiter import Neo4jRateLimiter
-from embed_pipeline.stores.neo4j.session import Neo4jDatabase, Row, Tx
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
+from embed_pipeline.stores.neo4j.queue.backend import QueueDatabase
+from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
+from embed_pipeline.stores.neo4j.queue.rate_limiter import Neo4jRateLimiter
+from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.neo4j_bed.server import Address

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from embed_pipeline.model.entity import EntityMapping
-from embed_pipeline.model.policy import QueuePolicy
+from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.policy import QueuePolicy
 from embed_pipeline.stores.config import Server, StoreConfig
-from embed_pipeline.stores.neo4j.session import Neo4jDatabase, Row, Tx
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 
 Statement = tuple[str, dict[str, Any]]

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from embed_pipeline.model.job import Enqueued, EntityUid, JobId, JobStatus
-from embed_pipeline.model.lease import Lease
-from embed_pipeline.model.travel import SMALL_COMPANY
+from embed_pipeline.domain.isolation import SMALL_BATCH
+from embed_pipeline.domain.job import Enqueued, EntityUid, JobId, JobStatus
+from embed_pipeline.domain.lease import Lease
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline_tests.clocks import MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import (
@@ -123,7 +123,7 @@ class QueueMachine(RuleBasedStateMachine):
         if job.strikes >= 4:
             assert size == 1
         elif job.strikes >= 2:
-            assert size <= SMALL_COMPANY
+            assert size <= SMALL_BATCH
 
     @rule(data=st.data())
     def lease_lost_its_answer(self, data: st.DataObject) -> None:

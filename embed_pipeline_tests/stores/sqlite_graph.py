@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from embed_pipeline.model.embedding import ModelRecord, ModelState, Vector
-from embed_pipeline.model.entity import EntityMapping, TextValue
-from embed_pipeline.model.job import EntityUid
-from embed_pipeline.stores.sqlite.entity_store import SqliteEntityStore
+from embed_pipeline.domain.embedding import ModelRecord, ModelState, Vector
+from embed_pipeline.domain.entity import EntityMapping, TextValue
+from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
 from embed_pipeline_tests.clocks import FakeClock
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from embed_pipeline.model.job import JobId
-from embed_pipeline.model.policy import QueuePolicy
-from embed_pipeline.model.window import RateLimit
-from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
-from embed_pipeline.stores.sqlite.queue import QueueFile
-from embed_pipeline.stores.sqlite.rate_limiter import SqliteRateLimiter
+from embed_pipeline.domain.job import JobId
+from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.window import RateLimit
+from embed_pipeline.stores.sqlite.queue.backend import QueueFile
+from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
+from embed_pipeline.stores.sqlite.queue.rate_limiter import SqliteRateLimiter
 from embed_pipeline_tests.clocks import FakeClock
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from embed_pipeline.model.job import JobId, JobStatus
-from embed_pipeline.stores.neo4j import schema
-from embed_pipeline.stores.neo4j.adoption import sentences_on_jobs_left
-from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.queue import QueueDatabase
-from embed_pipeline.stores.neo4j.session import Neo4jDatabase
-from embed_pipeline.stores.notation import to_ms
+from embed_pipeline.domain.job import JobId, JobStatus
+from embed_pipeline.stores.encoding import to_ms
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
+from embed_pipeline.stores.neo4j.queue.adoption import sentences_on_jobs_left
+from embed_pipeline.stores.neo4j.queue.backend import QueueDatabase
+from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
+from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline_tests.clocks import DAY, SECOND, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import MODEL, request, stored, take
 from embed_pipeline_tests.neo4j_bed.client import BedServer

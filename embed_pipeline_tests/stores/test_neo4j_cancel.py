@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import pytest
 
-from embed_pipeline.model.job import EntityUid, JobId
-from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
+from embed_pipeline.domain.job import EntityUid, JobId
+from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
 from embed_pipeline_tests.contracts.job_store.scene import add_jobs, request, take
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_queue import DELETE_ALL, open_jobs, prepared

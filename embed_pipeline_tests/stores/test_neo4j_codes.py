@@ -18,7 +18,7 @@ from embed_pipeline.errors import (
     StoreUnavailable,
     TransientError,
 )
-from embed_pipeline.stores.neo4j.codes import fault_of
+from embed_pipeline.stores.neo4j.driver.error_codes import fault_of
 
 BROKEN_DOWN = "The database has encountered a critical error, and needs to be restarted."
 IMPLICIT = (

@@ -11,13 +11,13 @@ from typing import TypeVar
 
 import pytest
 
-from embed_pipeline.model.job import EntityUid, JobId, JobStatus
-from embed_pipeline.stores.neo4j import cypher_recovery
-from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.queue import QueueDatabase
-from embed_pipeline.stores.neo4j.recovering import SAMPLE
-from embed_pipeline.stores.neo4j.session import Neo4jDatabase, Row, Tx
-from embed_pipeline.stores.notation import to_ms
+from embed_pipeline.domain.job import EntityUid, JobId, JobStatus
+from embed_pipeline.stores.encoding import to_ms
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
+from embed_pipeline.stores.neo4j.queue.backend import QueueDatabase
+from embed_pipeline.stores.neo4j.queue.cypher import recovery as cypher_recovery
+from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
+from embed_pipeline.stores.neo4j.queue.recovering import SAMPLE
 from embed_pipeline_tests.clocks import DAY, HOUR, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import MODEL, add_jobs, take
 from embed_pipeline_tests.neo4j_bed.client import BedServer

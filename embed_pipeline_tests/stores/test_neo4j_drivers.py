@@ -14,12 +14,12 @@ import neo4j
 import pytest
 
 from embed_pipeline import wiring
+from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.errors import SchemaMissing, StoreAccessDenied, StoreUnavailable
-from embed_pipeline.model.window import RateLimit
 from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.stores.config import StoreConfig
 from embed_pipeline.stores.neo4j import initialise, open_graph, open_queue
-from embed_pipeline.stores.neo4j.session import CONNECT_TIMEOUT, Neo4jDatabase
+from embed_pipeline.stores.neo4j.driver.database import CONNECT_TIMEOUT, Neo4jDatabase
 from embed_pipeline_tests.clocks import SECOND
 from embed_pipeline_tests.contracts.job_store.scene import take
 from embed_pipeline_tests.neo4j_bed.client import BedServer
@@ -210,9 +210,11 @@ def silent() -> Iterator[str]:
     "look",
     [
         pytest.param(
-            lambda s: wiring.open_job_store(s, hurried=True).next_due(model="m"), id="jobs"
+            lambda s: wiring.open_job_store(s, fail_fast=True).next_due(model="m"), id="jobs"
         ),
-        pytest.param(lambda s: wiring.open_rate_limiter(s, hurried=True).allowance(), id="budget"),
+        pytest.param(
+            lambda s: wiring.open_rate_limiter(s, fail_fast=True).allowance(), id="budget"
+        ),
     ],
 )
 def test_who_is_in_a_hurry_gives_a_server_up_sooner(

@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
+from embed_pipeline.domain.embedding import VectorDefect
+from embed_pipeline.domain.entity import EntityMapping, NewEntity, TextValue
 from embed_pipeline.errors import ConfigurationError, SchemaMissing, StoreOverloaded
-from embed_pipeline.model.embedding import Flaw
-from embed_pipeline.model.entity import EntityMapping, NewEntity, TextValue
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.stores.neo4j import entity_walk, vector_search
-from embed_pipeline.stores.neo4j.entity_graph import GraphSession
-from embed_pipeline.stores.neo4j.entity_store import Neo4jEntityStore
-from embed_pipeline.stores.neo4j.mapping import check_mapping, filled
-from embed_pipeline.stores.neo4j.session import Row
+from embed_pipeline.stores.neo4j.driver.database import Row
+from embed_pipeline.stores.neo4j.graph import search as vector_search
+from embed_pipeline.stores.neo4j.graph import walk as entity_walk
+from embed_pipeline.stores.neo4j.graph.backend import GraphSession
+from embed_pipeline.stores.neo4j.graph.entity_store import Neo4jEntityStore
+from embed_pipeline.stores.neo4j.graph.mapping import check_mapping, filled
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.entity_store.coverage import CoverageContract
 from embed_pipeline_tests.contracts.entity_store.create import CreateContract, ReadContract
@@ -418,7 +419,7 @@ class TestOtherPeoplesGraphs:
         backend.server.run(f"MATCH (p:Person {{id: 'p07'}}) SET p.embedding = {theirs}")
         (entity,) = people.read_entities([uid("p07")]).values()
 
-        found = people.walk(model=MODEL, flaws=[Flaw.WRONG_MODEL], after=None, size=100)
+        found = people.walk(model=MODEL, defects=[VectorDefect.WRONG_MODEL], after=None, size=100)
         people.write_vectors([write(entity)], model=MODEL)
 
         assert [candidate.entity.uid for candidate in found.candidates] == ["p07"]

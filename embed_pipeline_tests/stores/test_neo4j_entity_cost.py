@@ -10,18 +10,16 @@ import neo4j.vector
 import numpy as np
 import pytest
 
-from embed_pipeline.model.embedding import Bookmark
-from embed_pipeline.model.entity import EntityMapping
+from embed_pipeline.domain.embedding import Bookmark
+from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.stores.neo4j import (
-    entity_cypher,
-    entity_walk,
-    vector_cypher,
-    vector_search,
-)
-from embed_pipeline.stores.neo4j.entity_walk import START
-from embed_pipeline.stores.neo4j.mapping import filled
-from embed_pipeline.stores.neo4j.session import Neo4jDatabase
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
+from embed_pipeline.stores.neo4j.graph import search as vector_search
+from embed_pipeline.stores.neo4j.graph import walk as entity_walk
+from embed_pipeline.stores.neo4j.graph.cypher import entities as entity_cypher
+from embed_pipeline.stores.neo4j.graph.cypher import vectors as vector_cypher
+from embed_pipeline.stores.neo4j.graph.mapping import filled
+from embed_pipeline.stores.neo4j.graph.walk import START
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from embed_pipeline.model.check import Condition
-from embed_pipeline.stores.neo4j import examining
-from embed_pipeline.stores.neo4j.session import Neo4jDatabase
+from embed_pipeline.domain.check import Condition
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
+from embed_pipeline.stores.neo4j.setup import doctor as examining
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_queue import connect
 
@@ -39,7 +39,7 @@ def test_version_is_judged_by_its_leading_numbers(
     monkeypatch.setattr(examining, "COMPONENTS", told)
     database = connect(neo4j_queue.address)
 
-    first, *others = examining.examine_database(
+    first, *others = examining.diagnose_database(
         "queue", database, check_schema=no_schema_to_check, now=lambda: datetime.now(UTC)
     )
 

@@ -7,13 +7,13 @@ from datetime import UTC, date, datetime
 
 import pytest
 
+from embed_pipeline.domain.job import Enqueued, EntityUid, FailureRecord, JobId, JobStatus
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.job import Enqueued, EntityUid, FailureRecord, JobId, JobStatus
-from embed_pipeline.stores.neo4j import schema
-from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.queue import QueueDatabase
-from embed_pipeline.stores.neo4j.session import Neo4jDatabase
-from embed_pipeline.stores.notation import to_ms
+from embed_pipeline.stores.encoding import to_ms
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
+from embed_pipeline.stores.neo4j.queue.backend import QueueDatabase
+from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
+from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline_tests.clocks import HOUR, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import MODEL, add_jobs, request, stored, take
 from embed_pipeline_tests.neo4j_bed.client import BedServer

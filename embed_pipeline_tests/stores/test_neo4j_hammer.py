@@ -20,7 +20,7 @@ def hammer_on(server: BedServer, *, seconds: float, folder: Path) -> None:
         partial(open_jobs, address, policy=POLICY), seconds=seconds, folder=folder, seed=1
     )
 
-    assert outcome.flaws == []
+    assert outcome.defects == []
 
 
 @pytest.mark.slow

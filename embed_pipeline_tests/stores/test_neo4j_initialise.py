@@ -9,10 +9,11 @@ from threading import Barrier
 
 import pytest
 
+from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
-from embed_pipeline.model.entity import EntityMapping
 from embed_pipeline.stores.config import StoreConfig
-from embed_pipeline.stores.neo4j import initialise, open_graph, vector_search
+from embed_pipeline.stores.neo4j import initialise, open_graph
+from embed_pipeline.stores.neo4j.graph import search as vector_search
 from embed_pipeline_tests.contracts.entity_store.scene import MODEL, add_embedded, uid, vector
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_stores import config_of, server_of

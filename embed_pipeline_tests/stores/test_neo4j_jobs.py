@@ -9,8 +9,8 @@ import pytest
 from embed_pipeline import telemetry
 from embed_pipeline.errors import StoreBusy
 from embed_pipeline.ports.job_store import JobStore
-from embed_pipeline.stores.neo4j import cypher_recovery
-from embed_pipeline.stores.neo4j.session import Neo4jDatabase
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
+from embed_pipeline.stores.neo4j.queue.cypher import recovery as cypher_recovery
 from embed_pipeline_tests.clocks import DAY, FakeClock
 from embed_pipeline_tests.contracts.heeding import HeedingContract
 from embed_pipeline_tests.contracts.job_store.cleanup import CleanupContract, StatusContract

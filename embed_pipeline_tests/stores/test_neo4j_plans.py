@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from embed_pipeline.model.entity import EntityMapping
-from embed_pipeline.stores.neo4j import (
-    cypher_history,
-    cypher_holding,
-    cypher_jobs,
-    cypher_queue,
-    cypher_recovery,
-    entity_cypher,
-    vector_cypher,
-)
-from embed_pipeline.stores.neo4j.entity_store import Neo4jEntityStore
-from embed_pipeline.stores.neo4j.mapping import filled
+from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.stores.neo4j.graph.cypher import entities as entity_cypher
+from embed_pipeline.stores.neo4j.graph.cypher import vectors as vector_cypher
+from embed_pipeline.stores.neo4j.graph.entity_store import Neo4jEntityStore
+from embed_pipeline.stores.neo4j.graph.mapping import filled
+from embed_pipeline.stores.neo4j.queue.cypher import control as cypher_queue
+from embed_pipeline.stores.neo4j.queue.cypher import history as cypher_history
+from embed_pipeline.stores.neo4j.queue.cypher import jobs as cypher_jobs
+from embed_pipeline.stores.neo4j.queue.cypher import leased as cypher_holding
+from embed_pipeline.stores.neo4j.queue.cypher import recovery as cypher_recovery
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_graph import database_of, empty
 from embed_pipeline_tests.stores.neo4j_plans import scanned, statements_of, ways

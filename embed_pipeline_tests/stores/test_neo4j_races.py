@@ -17,14 +17,15 @@ from typing import TypeVar
 import neo4j
 import pytest
 
-from embed_pipeline.model.health import HealthRecord
-from embed_pipeline.model.job import Enqueued, JobStatus
-from embed_pipeline.model.policy import QueuePolicy
-from embed_pipeline.model.window import Grant, RateLimit, Spent
-from embed_pipeline.stores.neo4j import cypher_holding, rows
-from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.rate_limiter import Neo4jRateLimiter
-from embed_pipeline.stores.notation import from_ms, health_document
+from embed_pipeline.domain.health import HealthRecord
+from embed_pipeline.domain.job import Enqueued, JobStatus
+from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.window import Grant, RateLimit, Spent
+from embed_pipeline.stores.encoding import from_ms, health_document
+from embed_pipeline.stores.neo4j.queue import rows
+from embed_pipeline.stores.neo4j.queue.cypher import leased as cypher_holding
+from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
+from embed_pipeline.stores.neo4j.queue.rate_limiter import Neo4jRateLimiter
 from embed_pipeline_tests.contracts.job_store.scene import (
     MODEL,
     add_jobs,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
-from embed_pipeline.model.entity import EntityMapping
-from embed_pipeline.stores.neo4j import schema
-from embed_pipeline.stores.neo4j.session import Neo4jDatabase
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
+from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 
 MAPPING = EntityMapping()

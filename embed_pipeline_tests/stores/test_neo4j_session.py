@@ -26,7 +26,7 @@ from embed_pipeline.errors import (
     StoreUnavailable,
     TransientError,
 )
-from embed_pipeline.stores.neo4j.session import Neo4jDatabase, Tx
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Tx
 from embed_pipeline_tests.clocks import SECOND, FakeClock
 from embed_pipeline_tests.neo4j_bed import QUEUE, Address, Server
 from embed_pipeline_tests.neo4j_bed.client import BedServer
@@ -269,12 +269,12 @@ class TestContention:
         self, neo4j_queue: BedServer, queue: Neo4jDatabase, opened: Opener
     ) -> None:
         queue.write(add("a"))
-        hurried = opened(neo4j_queue, transaction_timeout=SECOND, retry_time=timedelta(0))
+        fail_fast = opened(neo4j_queue, transaction_timeout=SECOND, retry_time=timedelta(0))
 
         def outer(tx: Tx) -> None:
             tx.all(LOCK_NODE, name="a")
             with pytest.raises(StoreBusy) as caught:
-                hurried.write(lambda other: other.all(LOCK_NODE, name="a"))
+                fail_fast.write(lambda other: other.all(LOCK_NODE, name="a"))
             assert caught.value.category is ErrorCategory.TRANSIENT
 
         queue.write(outer)

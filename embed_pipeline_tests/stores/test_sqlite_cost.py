@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.model.job import EntityUid, JobId, JobStatus
-from embed_pipeline.stores.notation import to_ms
-from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
+from embed_pipeline.domain.job import EntityUid, JobId, JobStatus
+from embed_pipeline.stores.encoding import to_ms
+from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline_tests.clocks import DAY, HOUR, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import MODEL, add_jobs, take
 from embed_pipeline_tests.stores.sqlite_queue import SqliteQueueBackend

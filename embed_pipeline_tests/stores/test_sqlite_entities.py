@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.model.entity import EntityMapping
+from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.stores.sqlite.entity_store import SqliteEntityStore
+from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.entity_store.coverage import CoverageContract
 from embed_pipeline_tests.contracts.entity_store.create import CreateContract, ReadContract

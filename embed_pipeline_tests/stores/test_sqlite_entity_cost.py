@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embed_pipeline.model.entity import EntityMapping
+from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.stores.sqlite import entity_statements as sql
-from embed_pipeline.stores.sqlite import vector_search
+from embed_pipeline.stores.sqlite.graph import search as vector_search
+from embed_pipeline.stores.sqlite.graph import sql
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from embed_pipeline.domain.entity import EntityMapping, NewEntity
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
-from embed_pipeline.model.entity import EntityMapping, NewEntity
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.stores.sqlite import entity_statements as sql
+from embed_pipeline.stores.sqlite.graph import sql
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,

@@ -22,8 +22,8 @@ from embed_pipeline.errors import (
     StoreUnavailable,
 )
 from embed_pipeline.stores.sqlite import connection as connecting
-from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
-from embed_pipeline.stores.sqlite.queue import QueueFile
+from embed_pipeline.stores.sqlite.queue.backend import QueueFile
+from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline_tests.contracts.job_store.scene import add_jobs, take
 
 PATIENCE = 30

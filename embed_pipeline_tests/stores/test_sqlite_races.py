@@ -12,10 +12,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embed_pipeline.model.window import Grant, RateLimit, Spent
-from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
-from embed_pipeline.stores.sqlite.queue import QueueFile
-from embed_pipeline.stores.sqlite.rate_limiter import SqliteRateLimiter
+from embed_pipeline.domain.window import Grant, RateLimit, Spent
+from embed_pipeline.stores.sqlite.queue.backend import QueueFile
+from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
+from embed_pipeline.stores.sqlite.queue.rate_limiter import SqliteRateLimiter
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import MODEL, add_jobs
 from embed_pipeline_tests.stores.sqlite_queue import SqliteQueueBackend

@@ -20,10 +20,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from embed_pipeline.model.job import JobId, QueueStatus
-from embed_pipeline.model.lease import Lease
-from embed_pipeline.model.policy import QueuePolicy
-from embed_pipeline.model.recovery import RecoveryPolicy
+from embed_pipeline.domain.job import JobId, QueueStatus
+from embed_pipeline.domain.lease import Lease
+from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import RecoveryPolicy
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline_tests.contracts.job_store.scene import MODEL, add_jobs
 
@@ -69,7 +69,7 @@ class Outcome:
     errors: list[str]
 
     @property
-    def flaws(self) -> list[str]:
+    def defects(self) -> list[str]:
         """In words, so that a failure says what broke."""
         found = {
             f"errors: {self.errors[:3]}": self.errors,
@@ -82,7 +82,7 @@ class Outcome:
             "nobody was late": not self.refused_late,
             "nobody crashed": not self.crashes,
         }
-        return [flaw for flaw, is_there in found.items() if is_there]
+        return [defect for defect, is_there in found.items() if is_there]
 
 
 def hammer(open_store: OpenStore, *, seconds: float, folder: Path, seed: int) -> Outcome:

@@ -27,7 +27,7 @@ def test_a_minute_of_crashes_and_late_workers_completes_every_job_exactly_once(
 
     outcome = hammer(opener, seconds=60, folder=tmp_path, seed=1)
 
-    assert outcome.flaws == []
+    assert outcome.defects == []
 
 
 TestLongQueueMachine = SqliteQueueMachine.TestCase

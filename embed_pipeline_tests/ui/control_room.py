@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from embed_pipeline import wiring
-from embed_pipeline.model.entity import NewEntity
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.settings import load_settings
-from embed_pipeline.worker.create import create_entities
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.usecases.entities.create import create_entities
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.defs.commands import Homes
 from embed_pipeline_tests.defs.dev_server import DevServer, dev_server, within
 from embed_pipeline_tests.openai_server import OpenAIServer
@@ -24,11 +24,13 @@ MOST_INPUTS = 50
 class ControlRoom:
     dagster: DevServer
     openai: OpenAIServer
-    tools: Tools
+    services: Services
 
     def create(self, *names: str) -> None:
         entities = [NewEntity(name=name, entity_type="Thing") for name in names]
-        create_entities(self.tools.jobs, self.tools.graph, entities, model=self.tools.model)
+        create_entities(
+            self.services.jobs, self.services.graph, entities, model=self.services.model
+        )
 
     def succeed(self, job: str) -> None:
         run = self.dagster.launch(job)
@@ -54,11 +56,11 @@ def opened_control_room(folder: Path) -> Iterator[ControlRoom]:
             "EMBEDDING_RATE_LIMIT_TOKENS": "1000000",
             "EMBEDDING_MAX_INPUTS": str(MOST_INPUTS),
         }
-        tools = wiring.open_tools(load_settings(variables | {"EMBED_HOME": str(homes.embed)}))
+        services = wiring.open_services(load_settings(variables | {"EMBED_HOME": str(homes.embed)}))
         with (
-            closing(tools.jobs),
-            closing(tools.graph),
-            closing(tools.limiter),
+            closing(services.jobs),
+            closing(services.graph),
+            closing(services.limiter),
             dev_server(homes, **variables) as dagster,
         ):
-            yield ControlRoom(dagster=dagster, openai=openai, tools=tools)
+            yield ControlRoom(dagster=dagster, openai=openai, services=services)

@@ -47,6 +47,6 @@ def test_check_of_coverage_says_what_it_found(
     page.goto(observed.path("assets", "entity_embeddings?view=checks"))
 
     expect(page.get_by_text("Passed")).to_be_visible()
-    entities = observed.tools.graph.coverage(model=observed.tools.model).entities
+    entities = observed.services.graph.coverage(model=observed.services.model).entities
     expect(page.get_by_text(f"All {entities} entities have a good vector.")).to_be_visible()
     pictures.take(page, "checks")

@@ -54,9 +54,9 @@ def test_embed_job_is_launched_from_the_launchpad_and_succeeds(
     expect(page.get_by_text("Process for run exited")).to_be_visible()
     page.wait_for_timeout(2_000)  # for the picture: the chart lags behind the log
     pictures.take(page, "run")
-    status = control_room.tools.jobs.get_queue_status()
+    status = control_room.services.jobs.get_queue_status()
     assert (status.pending, status.processing, status.failed) == (0, 0, 0)
-    assert control_room.tools.graph.coverage(model=control_room.tools.model).percent == 100
+    assert control_room.services.graph.coverage(model=control_room.services.model).percent == 100
 
 
 def test_ui_lists_the_jobs(page: Page, control_room: ControlRoom, pictures: Pictures) -> None:
@@ -73,7 +73,7 @@ def test_terminated_run_completes_what_had_arrived_and_gives_the_rest_back(
 ) -> None:
     sent: list[str] = []
     slow_openai.fault_for = lambda texts: sent.extend(texts)
-    before = control_room.tools.jobs.get_queue_status()
+    before = control_room.services.jobs.get_queue_status()
     control_room.create(*(f"Slow {number}" for number in range(MANY)))
     run = control_room.dagster.launch("embed_job")
     page.goto(control_room.path("runs", run))
@@ -85,7 +85,7 @@ def test_terminated_run_completes_what_had_arrived_and_gives_the_rest_back(
     page.get_by_role("dialog").get_by_role("button", name="Terminate").click()
     expect(page.get_by_text("Canceled", exact=True).first).to_be_visible()
 
-    after = control_room.tools.jobs.get_queue_status()
+    after = control_room.services.jobs.get_queue_status()
     assert 0 < len(sent) < MANY
     assert after.completed - before.completed == len(sent)
     assert (after.pending, after.processing) == (before.pending + MANY - len(sent), 0)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embed_pipeline.model.entity import NewEntity, version_of
-from embed_pipeline.model.job import EntityUid
-from embed_pipeline.model.window import RateLimit
+from embed_pipeline.domain.entity import NewEntity, version_of
+from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.providers import ProviderConfig, open_provider
-from embed_pipeline.stores.sqlite.rate_limiter import SqliteRateLimiter
-from embed_pipeline.worker.create import CreateReport, create_entities
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.stores.sqlite.queue.rate_limiter import SqliteRateLimiter
+from embed_pipeline.usecases.entities.create import CreateReport, create_entities
+from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.clocks import MINUTE, FakeClock
 from embed_pipeline_tests.openai_server import OpenAIServer, vector_for
 from embed_pipeline_tests.worker.scene import World
@@ -67,14 +67,14 @@ class OpenAIWorld(World):
             timeout=timeout,
         )
         limit = RateLimit(requests=budget, interval=MINUTE)
-        self.tools: Tools = replace(
-            self.tools,
+        self.services: Services = replace(
+            self.services,
             provider=open_provider("openai", config),
             limiter=SqliteRateLimiter(self.jobs.queue, provider="openai", limit=limit),
         )
 
     def create(self, *entities: NewEntity) -> CreateReport:
-        return create_entities(self.jobs, self.graph, entities, model=self.tools.model)
+        return create_entities(self.jobs, self.graph, entities, model=self.services.model)
 
     def is_embedded(self, key: EntityUid) -> bool:
         stored, text = self.stored(key), self.text_of(key)
@@ -89,5 +89,5 @@ class OpenAIWorld(World):
             return bool(session.all(query, uid=key)[0]["truncated"])
 
     def close(self) -> None:
-        self.tools.provider.close()
+        self.services.provider.close()
         super().close()

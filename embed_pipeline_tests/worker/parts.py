@@ -8,24 +8,24 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from embed_pipeline.errors import StoreOverloaded, StoreUnavailable
-from embed_pipeline.model.embedding import (
+from embed_pipeline.domain.embedding import (
     Bookmark,
     Discovery,
     ModelRecord,
     VectorWrite,
     WriteReport,
 )
-from embed_pipeline.model.entity import Entity, EntityMapping
-from embed_pipeline.model.job import EntityUid, JobId
-from embed_pipeline.model.lease import Lease, Settled
-from embed_pipeline.model.policy import QueuePolicy
+from embed_pipeline.domain.entity import Entity, EntityMapping
+from embed_pipeline.domain.job import EntityUid, JobId
+from embed_pipeline.domain.lease import Lease, LeaseResult
+from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.errors import StoreOverloaded, StoreUnavailable
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
-from embed_pipeline.stores.sqlite.entity_store import SqliteEntityStore
-from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
-from embed_pipeline.stores.sqlite.queue import QueueFile
+from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
+from embed_pipeline.stores.sqlite.queue.backend import QueueFile
+from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline_tests.clocks import FakeClock
 
 Happening = Callable[[Sequence[str]], object]
@@ -73,7 +73,7 @@ class WatchedJobStore(SqliteJobStore):
         self.beaten = threading.Event()
         self.trouble_with_beats: deque[Exception] = deque()
 
-    def heartbeat(self, lease: Lease, job_ids: Sequence[JobId]) -> Settled:
+    def heartbeat(self, lease: Lease, job_ids: Sequence[JobId]) -> LeaseResult:
         if self.trouble_with_beats:
             raise self.trouble_with_beats.popleft()
         settled = super().heartbeat(lease, job_ids)

@@ -7,27 +7,27 @@ from pathlib import Path
 
 import numpy as np
 
-from embed_pipeline.model.embedding import Vector
-from embed_pipeline.model.entity import EntityMapping, NewEntity, version_of
-from embed_pipeline.model.job import EmbedJob, EntityUid, JobId, JobStatus
-from embed_pipeline.model.lease import Lease
-from embed_pipeline.model.policy import QueuePolicy
-from embed_pipeline.model.window import RateLimit, Spent
+from embed_pipeline.domain.embedding import Vector
+from embed_pipeline.domain.entity import EntityMapping, NewEntity, version_of
+from embed_pipeline.domain.job import EmbedJob, EntityUid, JobId, JobStatus
+from embed_pipeline.domain.lease import Lease
+from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.window import RateLimit, Spent
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.rate_limiter import RateLimiter
-from embed_pipeline.stores.sqlite.queue import QueueFile
-from embed_pipeline.stores.sqlite.rate_limiter import SqliteRateLimiter
-from embed_pipeline.worker.create import CreateReport, create_entities, upsert_entities
+from embed_pipeline.stores.queue.unlimited import Unlimited
+from embed_pipeline.stores.sqlite.queue.backend import QueueFile
+from embed_pipeline.stores.sqlite.queue.rate_limiter import SqliteRateLimiter
+from embed_pipeline.usecases.entities.create import CreateReport, create_entities, upsert_entities
+from embed_pipeline.worker.context import RunLimits, Services
 from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.pace import Pace
 from embed_pipeline.worker.report import Tally
-from embed_pipeline.worker.tools import Plan, Tools
-from embed_pipeline.worker.unlimited import Unlimited
+from embed_pipeline.worker.stop import Deadline
 from embed_pipeline_tests.clocks import MINUTE, FakeClock
 from embed_pipeline_tests.worker.parts import FragileGraph, ScriptedProvider, WatchedJobStore
 
 MODEL = "mock/mock@8"
-ONE_BY_ONE = Plan(concurrency=1, writers=1, ahead=0)
+ONE_BY_ONE = RunLimits(concurrency=1, writers=1, ahead=0)
 """Nothing overlaps: what happens in a test happens in one order."""
 NOTES_ONLY = EntityMapping(text=("observations",))
 """A mapping under which an entity can be without any text: the name does not count."""
@@ -57,7 +57,7 @@ class World:
         requests: int | None = None,
         tokens: int | None = None,
         interval: timedelta = MINUTE,
-        plan: Plan | None = None,
+        run_limits: RunLimits | None = None,
         policy: QueuePolicy | None = None,
         mapping: EntityMapping | None = None,
         worker_clock: Clock | None = None,
@@ -73,13 +73,13 @@ class World:
         if requests is not None:
             limit = RateLimit(requests=requests, tokens=tokens, interval=interval)
             self.limiter = SqliteRateLimiter(queue, provider="mock", limit=limit)
-        self.tools = Tools(
+        self.services = Services(
             jobs=self.jobs,
             graph=self.graph,
             provider=self.provider,
             limiter=self.limiter,
             clock=worker_clock or clock,
-            plan=plan or ONE_BY_ONE,
+            run_limits=run_limits or ONE_BY_ONE,
         )
 
     def close(self) -> None:
@@ -99,14 +99,14 @@ class World:
 
     def run(self, *, owner: str = "worker-a", limit: int | None = None) -> Tally:
         """One run, as a Dagster run would do it."""
-        return drain(self.tools, owner=owner, limit=limit)
+        return drain(self.services, owner=owner, limit=limit)
 
     def lease(self, limit: int = 2_000, *, owner: str = "worker-a", token: str = "t1") -> Lease:
         self.graph.register_first_model(MODEL, dimensions=self.provider.dimensions)
         return self.jobs.lease(owner=owner, model=MODEL, limit=limit, token=token)
 
-    def pace(self, limit: timedelta | None = None) -> Pace:
-        return Pace(self.tools.clock, limit=limit)
+    def deadline(self, limit: timedelta | None = None) -> Deadline:
+        return Deadline(self.services.clock, limit=limit)
 
     def spend(self, requests: int) -> None:
         for _ in range(requests):
@@ -129,11 +129,11 @@ class World:
 
     def spoil_vector(self, key: EntityUid, number: float) -> None:
         """As another program might, which knows nothing of the model and version beside it."""
-        spoilt = np.full(self.provider.dimensions, number, dtype="<f4").tobytes()
+        invalid = np.full(self.provider.dimensions, number, dtype="<f4").tobytes()
         with self.graph._graph.transaction() as session:
             session.run(
                 "UPDATE embedding_vectors SET vector = :vector WHERE uid = :uid",
-                vector=spoilt,
+                vector=invalid,
                 uid=key,
             )
 

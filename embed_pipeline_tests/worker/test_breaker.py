@@ -7,6 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from embed_pipeline.domain.health import HealthStatus
+from embed_pipeline.domain.job import JobStatus
+from embed_pipeline.domain.lease import RefusalReason
 from embed_pipeline.errors import (
     ErrorCategory,
     InputRefused,
@@ -15,13 +18,10 @@ from embed_pipeline.errors import (
     ProviderUnavailable,
     TransientError,
 )
-from embed_pipeline.model.health import HealthStatus
-from embed_pipeline.model.job import JobStatus
-from embed_pipeline.model.lease import RefusalReason
+from embed_pipeline.usecases.entities.force import force_embedding
 from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.failures import record_of
-from embed_pipeline.worker.force import force_embedding
-from embed_pipeline.worker.lease import lease_batch
+from embed_pipeline.worker.leasing import lease_batch
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.report import Ending
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND, FakeClock
@@ -57,7 +57,7 @@ def test_shared_request_that_fails_opens_the_breaker_and_strikes_without_an_atte
     breaker = world.jobs.breakers.read("mock")
     assert (breaker.level, breaker.until) == (1, world.clock.now() + SECOND)
     assert (tally.ending, tally.back_at) == (Ending.REFUSED, breaker.until)
-    refusal = lease_batch(other.tools, owner="worker-b").refusal
+    refusal = lease_batch(other.services, owner="worker-b").refusal
     assert refusal is not None
     assert refusal.reason is RefusalReason.BREAKER_OPEN
 
@@ -165,10 +165,10 @@ def test_probe_that_the_budget_denies_is_given_back(build: Build) -> None:
     world.fill(3)
     world.jobs.breakers.trip("mock", seen=0, error=record_of(ProviderUnavailable("500")))
     world.clock.advance(SECOND)
-    probe = lease_batch(world.tools, owner="worker-a")
+    probe = lease_batch(world.services, owner="worker-a")
     world.spend(2)
 
-    drain(world.tools, owner="worker-a", first=probe)
+    drain(world.services, owner="worker-a", first=probe)
     tally = other.run(owner="worker-b")
 
     assert probe.probe
@@ -178,10 +178,12 @@ def test_probe_that_the_budget_denies_is_given_back(build: Build) -> None:
 def test_urgent_text_that_always_breaks_the_provider_starves_nobody(world: World) -> None:
     world.fill(10)
     world.create(entity("bad", "poison"))
-    force_embedding(world.tools, key=uid("bad"))
+    force_embedding(world.services, key=uid("bad"))
     world.provider.always = break_on_poison
 
-    run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(HOUR))
+    run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(HOUR)
+    )
 
     assert world.job_of(uid("bad")).priority == 9
     assert all(world.is_embedded(uid(number)) for number in range(10))
@@ -196,7 +198,7 @@ def test_outage_of_many_pauses_fails_nobody_and_everything_is_embedded_afterward
     world.provider.always = down
 
     outage = run_until_empty(
-        world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(HOUR)
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(HOUR)
     )
 
     assert outage.ending in (Ending.REFUSED, Ending.TIME_UP)
@@ -206,7 +208,9 @@ def test_outage_of_many_pauses_fails_nobody_and_everything_is_embedded_afterward
     assert len(world.provider.requests) < 80, "a probe a minute at most"
 
     world.provider.always = None
-    run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(HOUR))
+    run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(HOUR)
+    )
 
     assert world.count(JobStatus.COMPLETED) == 60
     assert all(world.is_embedded(uid(number)) for number in range(60))
@@ -217,7 +221,9 @@ def test_outage_met_by_single_requests_charges_each_worker_once_at_most(build: B
     world.fill(10)
     world.provider.always = down
 
-    run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(HOUR))
+    run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(HOUR)
+    )
 
     assert sorted(job.attempts for job in world.all_jobs) == [0] * 9 + [1]
     assert world.count(JobStatus.PENDING) == 10
@@ -235,7 +241,10 @@ def test_text_that_always_breaks_the_provider_fails_after_three_attempts_and_no_
     for newcomer in range(100, 130):
         world.fill(1, first=newcomer)
         run_until_empty(
-            world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(2 * MINUTE)
+            world.services,
+            owner="cli",
+            recovery_interval=MINUTE,
+            deadline=world.deadline(2 * MINUTE),
         )
         if world.job_of(uid("bad")).status is JobStatus.FAILED:
             break
@@ -246,7 +255,9 @@ def test_text_that_always_breaks_the_provider_fails_after_three_attempts_and_no_
         3,
         ErrorCategory.TRANSIENT,
     )
-    run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(HOUR))
+    run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(HOUR)
+    )
     others = [job for job in world.all_jobs if job.id != bad.id]
     assert {job.status for job in others} == {JobStatus.COMPLETED}
     assert max(job.attempts for job in others) == 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.errors import InputRefused
-from embed_pipeline.model.job import JobStatus
-from embed_pipeline.worker.cleanup import cleanup_ttl
-from embed_pipeline.worker.discover import discover
+from embed_pipeline.usecases.entities.discover import discover
+from embed_pipeline.usecases.queue.cleanup import cleanup_ttl
 from embed_pipeline_tests.clocks import DAY, SECOND
 from embed_pipeline_tests.worker.logbook import Logbook
 from embed_pipeline_tests.worker.scene import World, entity, uid
@@ -47,7 +47,7 @@ def test_cleanup_queues_nothing_that_is_embedded_again(world: World) -> None:
     cleanup_ttl(world.jobs, older_than=14 * DAY)
 
     assert world.all_jobs == []
-    assert discover(world.tools).new_jobs == 0
+    assert discover(world.services).new_jobs == 0
     assert world.is_embedded(uid(0))
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.job import Enqueued, JobStatus
 from embed_pipeline.errors import RequestError
-from embed_pipeline.model.entity import EntityMapping, NewEntity
-from embed_pipeline.model.job import Enqueued, JobStatus
 from embed_pipeline.stores.sqlite.connection import Database
-from embed_pipeline.stores.sqlite.entity_store import SqliteEntityStore
-from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
-from embed_pipeline.stores.sqlite.queue import QueueFile
-from embed_pipeline.worker.create import create_entities, upsert_entities
-from embed_pipeline.worker.discover import discover
+from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
+from embed_pipeline.stores.sqlite.queue.backend import QueueFile
+from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
+from embed_pipeline.usecases.entities.create import create_entities, upsert_entities
+from embed_pipeline.usecases.entities.discover import discover
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
 from embed_pipeline_tests.worker.scene import MODEL, World, entity, uid
@@ -194,7 +194,7 @@ def test_queue_unavailable_while_creating_keeps_the_entities_and_discovery_queue
     assert (changed.queued, changed.changed) == (False, 1)
     assert world.text_of(uid(0)) == "entity 0\nnew"
     assert logs.of("entities.queue_unavailable")[0]["count"] == 2
-    report = discover(world.tools)
+    report = discover(world.services)
     assert (report.missing, report.new_jobs) == (2, 2)
     world.run()
     assert world.is_embedded(uid(0))
@@ -218,7 +218,7 @@ def test_rebuilt_queue_loses_only_jobs_and_a_changed_entity_is_embedded_again(
     assert (tally.embedded, len(rebuilt.all_jobs)) == (1, 1)
     assert rebuilt.has_vector_of(uid(0), "entity 0\nchanged")
     assert all(rebuilt.is_embedded(uid(number)) for number in range(3))
-    assert discover(rebuilt.tools).new_jobs == 0, "what is embedded is not queued again"
+    assert discover(rebuilt.services).new_jobs == 0, "what is embedded is not queued again"
     assert rebuilt.count(JobStatus.PENDING) == 0
 
 

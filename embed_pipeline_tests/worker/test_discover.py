@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.errors import InputRefused
-from embed_pipeline.model.job import JobStatus
-from embed_pipeline.worker.discover import Bounds, discover
-from embed_pipeline.worker.force import force_embedding
-from embed_pipeline.worker.requests import HARMLESS
+from embed_pipeline.usecases.entities.discover import Bounds, discover
+from embed_pipeline.usecases.entities.force import force_embedding
+from embed_pipeline.worker.packing import HARMLESS
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
 from embed_pipeline_tests.worker.scene import MODEL, World, entity, uid
@@ -34,7 +34,7 @@ def test_missing_embeddings_are_discovered_and_queued(world: World, logs: Logboo
     world.run()
     add_unqueued(world, 2, 3, 4)
 
-    report = discover(world.tools)
+    report = discover(world.services)
 
     assert (report.missing, report.new_jobs, report.found) == (3, 3, 3)
     assert logs.of("entities.discovered")[0]["count"] == 3
@@ -45,7 +45,7 @@ def test_soft_deleted_entity_is_not_discovered(world: World) -> None:
     add_unqueued(world, 0, 1)
     world.graph.soft_delete([uid(0)])
 
-    discover(world.tools)
+    discover(world.services)
 
     assert [job.entity_uid for job in world.all_jobs] == [uid(1)]
 
@@ -57,7 +57,7 @@ def test_ten_refused_entities_never_hide_an_eleventh_from_discovery(world: World
     world.provider.always = None
     add_unqueued(world, 10)
 
-    report = discover(world.tools, bounds=Bounds(most_jobs=1))
+    report = discover(world.services, bounds=Bounds(most_jobs=1))
 
     assert (report.new_jobs, report.parked) == (1, 10)
     assert world.run().embedded == 1
@@ -71,7 +71,7 @@ def test_ten_refused_entities_never_hide_an_eleventh_from_batch_repair(world: Wo
     world.provider.always = None
     add_unqueued(world, 10)
 
-    report = force_embedding(world.tools, limit=1)
+    report = force_embedding(world.services, limit=1)
 
     assert report.queued == 1
     assert "stay parked" in report.message
@@ -85,14 +85,14 @@ def test_refused_entities_are_not_paid_for_again_until_forced_or_changed(world: 
     paid = len(world.provider.requests)
 
     for _ in range(3):
-        discover(world.tools)
-        force_embedding(world.tools)
+        discover(world.services)
+        force_embedding(world.services)
         world.run()
 
     assert len(world.provider.requests) == paid
 
     world.provider.always = None
-    force_embedding(world.tools, entity_name="entity 0")
+    force_embedding(world.services, entity_name="entity 0")
     world.upsert(entity(1, "better words"))
     world.run()
 
@@ -102,7 +102,7 @@ def test_refused_entities_are_not_paid_for_again_until_forced_or_changed(world: 
 def test_queued_entities_are_not_queued_twice(world: World) -> None:
     world.fill(4)
 
-    report = discover(world.tools)
+    report = discover(world.services)
 
     assert (report.new_jobs, report.queued_already) == (0, 4)
     assert len(world.all_jobs) == 4
@@ -111,9 +111,9 @@ def test_queued_entities_are_not_queued_twice(world: World) -> None:
 def test_discovery_stops_at_its_bound_of_new_jobs_and_goes_on_next_time(world: World) -> None:
     add_unqueued(world, *range(12))
 
-    first = discover(world.tools, bounds=Bounds(most_jobs=5))
-    second = discover(world.tools, bounds=Bounds(most_jobs=5))
-    third = discover(world.tools, bounds=Bounds(most_jobs=5))
+    first = discover(world.services, bounds=Bounds(most_jobs=5))
+    second = discover(world.services, bounds=Bounds(most_jobs=5))
+    third = discover(world.services, bounds=Bounds(most_jobs=5))
 
     assert [report.new_jobs for report in (first, second, third)] == [5, 5, 2]
 
@@ -121,7 +121,7 @@ def test_discovery_stops_at_its_bound_of_new_jobs_and_goes_on_next_time(world: W
 def test_discovery_stops_at_its_bound_of_reading(world: World) -> None:
     add_unqueued(world, *range(12))
 
-    report = discover(world.tools, bounds=Bounds(most_read=7))
+    report = discover(world.services, bounds=Bounds(most_read=7))
 
     assert (report.examined, report.new_jobs) == (7, 7)
 
@@ -131,7 +131,7 @@ def test_marked_entity_whose_text_changed_is_found(world: World) -> None:
     world.run()
     world.graph.upsert_entities([entity(1, "changed")], model=MODEL)
 
-    report = discover(world.tools)
+    report = discover(world.services)
 
     assert (report.changed, report.new_jobs) == (1, 1)
     world.run()
@@ -143,9 +143,9 @@ def test_text_that_another_program_changed_is_found_by_the_stale_walk(world: Wor
     world.run()
     world.write_as_another_program(uid(3), "their words")
 
-    report = discover(world.tools)
+    report = discover(world.services)
 
-    assert (report.spoilt, report.new_jobs) == (1, 1)
+    assert (report.invalid, report.new_jobs) == (1, 1)
     world.run()
     assert world.has_vector_of(uid(3), "entity 3\ntheir words")
 
@@ -155,9 +155,9 @@ def test_stale_walk_goes_on_where_the_last_one_stopped(world: World) -> None:
     world.run()
     world.write_as_another_program(uid(9), "their words")
 
-    reports = [discover(world.tools, bounds=Bounds(most_read=4)) for _ in range(3)]
+    reports = [discover(world.services, bounds=Bounds(most_read=4)) for _ in range(3)]
 
-    assert [report.spoilt for report in reports] == [0, 0, 1]
+    assert [report.invalid for report in reports] == [0, 0, 1]
     assert [report.examined for report in reports] == [4, 4, 2]
     assert world.graph.cursor("stale walk") is None, "the next one begins anew"
 
@@ -165,7 +165,7 @@ def test_stale_walk_goes_on_where_the_last_one_stopped(world: World) -> None:
 def test_nothing_to_discover_is_reported_as_nothing(build: Build) -> None:
     world = build()
 
-    report = discover(world.tools)
+    report = discover(world.services)
 
     assert (report.found, report.examined, report.new_jobs) == (0, 0, 0)
     assert world.count(JobStatus.PENDING) == 0

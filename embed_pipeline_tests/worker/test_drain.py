@@ -11,14 +11,14 @@ from dataclasses import replace
 
 import pytest
 
+from embed_pipeline.domain.job import JobStatus
+from embed_pipeline.domain.lease import RefusalReason
 from embed_pipeline.errors import ModelNotActive, ProviderUnavailable
-from embed_pipeline.model.job import JobStatus
-from embed_pipeline.model.lease import RefusalReason
+from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.lease import lease_batch
-from embed_pipeline.worker.pace import Pace
+from embed_pipeline.worker.leasing import lease_batch
 from embed_pipeline.worker.report import Ending
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.stop import Deadline
 from embed_pipeline_tests.clocks import MILLISECOND, MINUTE
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
@@ -31,7 +31,7 @@ class Interrupt:
 
     def __init__(self, world: World) -> None:
         self.noticed = threading.Event()
-        self.pace = Pace(world.clock, limit=None, stop=self.noticed)
+        self.deadline = Deadline(world.clock, limit=None, stop=self.noticed)
 
     def __call__(self, _: Sequence[str]) -> None:
         """The request's step: interrupt, and answer once the worker has noticed."""
@@ -50,7 +50,7 @@ def test_answer_that_arrives_after_an_interrupt_is_written_and_the_rest_released
     world.provider.script.extend([None, interrupt])
 
     with pytest.raises(KeyboardInterrupt):
-        drain(world.tools, owner="worker-a", pace=interrupt.pace)
+        drain(world.services, owner="worker-a", deadline=interrupt.deadline)
 
     assert [world.is_embedded(uid(number)) for number in range(6)] == [True] * 4 + [False] * 2
     assert world.count(JobStatus.COMPLETED) == 4
@@ -61,7 +61,7 @@ def test_answer_that_arrives_after_an_interrupt_is_written_and_the_rest_released
 
 
 def test_request_that_does_not_answer_within_the_grace_is_given_back(build: Build) -> None:
-    world = build(plan=replace(ONE_BY_ONE, grace=10 * MILLISECOND))
+    world = build(run_limits=replace(ONE_BY_ONE, grace=10 * MILLISECOND))
     world.fill(3)
     interrupt, over = Interrupt(world), threading.Event()
 
@@ -72,7 +72,7 @@ def test_request_that_does_not_answer_within_the_grace_is_given_back(build: Buil
     world.provider.script.append(silent)
 
     with pytest.raises(KeyboardInterrupt):
-        drain(world.tools, owner="worker-a", pace=interrupt.pace)
+        drain(world.services, owner="worker-a", deadline=interrupt.deadline)
     over.set()
 
     assert {(job.status, job.attempts, job.strikes) for job in world.all_jobs} == {
@@ -92,7 +92,7 @@ def test_error_that_arrives_after_an_interrupt_charges_nobody(build: Build) -> N
     world.provider.script.append(broken)
 
     with pytest.raises(KeyboardInterrupt):
-        drain(world.tools, owner="worker-a", pace=interrupt.pace)
+        drain(world.services, owner="worker-a", deadline=interrupt.deadline)
 
     assert world.job_of(uid(0)).status is JobStatus.PENDING
     assert world.job_of(uid(0)).attempts == 0
@@ -101,10 +101,10 @@ def test_error_that_arrives_after_an_interrupt_charges_nobody(build: Build) -> N
 def test_run_told_to_stop_sends_no_further_request(build: Build) -> None:
     world = build(max_inputs=1)
     world.fill(3)
-    pace = world.pace()
-    world.provider.script.append(lambda _: pace.stop())
+    deadline = world.deadline()
+    world.provider.script.append(lambda _: deadline.stop())
 
-    tally = drain(world.tools, owner="worker-a", pace=pace)
+    tally = drain(world.services, owner="worker-a", deadline=deadline)
 
     assert (tally.embedded, tally.released, tally.ending) == (1, 2, Ending.STOPPED)
 
@@ -170,9 +170,9 @@ def test_two_workers_share_a_queue_and_pay_for_each_text_once(build: Build) -> N
 
 def test_run_begins_with_the_lease_it_was_given(world: World) -> None:
     world.fill(3)
-    first = lease_batch(world.tools, owner="run-1", limit=2)
+    first = lease_batch(world.services, owner="run-1", limit=2)
 
-    tally = drain(world.tools, owner="run-1", first=first)
+    tally = drain(world.services, owner="run-1", first=first)
 
     assert (tally.leased, tally.embedded) == (3, 3)
 
@@ -187,7 +187,7 @@ def test_paused_queue_leases_nothing_and_says_why(world: World, logs: Logbook) -
     world.fill(1)
     world.jobs.switch.pause("maintenance")
 
-    refusal = lease_batch(world.tools, owner="worker-a").refusal
+    refusal = lease_batch(world.services, owner="worker-a").refusal
 
     assert refusal is not None
     assert (refusal.reason, refusal.detail) == (RefusalReason.PAUSED, "maintenance")
@@ -197,7 +197,7 @@ def test_paused_queue_leases_nothing_and_says_why(world: World, logs: Logbook) -
 def test_second_model_is_refused_with_what_to_set_back(world: World) -> None:
     world.fill(1)
     world.run()
-    other = Tools(
+    other = Services(
         jobs=world.jobs,
         graph=world.graph,
         provider=ScriptedProvider(model_name="other"),

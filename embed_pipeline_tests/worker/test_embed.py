@@ -8,10 +8,10 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from embed_pipeline.model.entity import NewEntity
-from embed_pipeline.model.job import JobStatus
+from embed_pipeline.domain.entity import NewEntity
+from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.ports.embedding_provider import Embedded
-from embed_pipeline.worker.force import force_embedding
+from embed_pipeline.usecases.entities.force import force_embedding
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.report import Ending
 from embed_pipeline_tests.clocks import HOUR, MINUTE, FakeClock
@@ -82,7 +82,7 @@ def test_vector_that_another_program_spoilt_is_paid_for_again(world: World, numb
 def test_forced_job_pays_again(world: World) -> None:
     world.fill(1)
     world.run()
-    force_embedding(world.tools, entity_name="entity 0")
+    force_embedding(world.services, entity_name="entity 0")
 
     tally = world.run()
 
@@ -94,7 +94,7 @@ def test_forced_job_pays_again_beside_a_twin_that_reuses(world: World) -> None:
     world.create(named(0, "one name", "the same words"))
     world.run()
     world.create(named(1, "one name", "the same words"))
-    force_embedding(world.tools, key=uid(0))
+    force_embedding(world.services, key=uid(0))
 
     tally = world.run()
 
@@ -138,10 +138,10 @@ def test_answer_that_breaks_the_providers_promise_is_malformed_and_not_written(
 ) -> None:
     world.fill(2)
 
-    def spoilt(texts: Sequence[str]) -> Embedded:
+    def invalid(texts: Sequence[str]) -> Embedded:
         return Embedded(vectors=spoil(world.provider.answer(texts).vectors))  # type: ignore[operator]
 
-    world.provider.script.append(spoilt)
+    world.provider.script.append(invalid)
 
     tally = world.run()
 
@@ -163,7 +163,7 @@ def test_worker_clock_off_by_an_hour_changes_nothing(
     held_by_other = world.lease(1, owner="worker-b")
 
     tally = run_until_empty(
-        world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(HOUR)
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(HOUR)
     )
 
     assert (tally.embedded, tally.lost) == (4, 0)

@@ -7,6 +7,9 @@ from math import ceil, log2
 
 import pytest
 
+from embed_pipeline.domain.health import HealthStatus
+from embed_pipeline.domain.job import JobStatus
+from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import (
     CredentialsRefused,
     CriticalError,
@@ -17,9 +20,6 @@ from embed_pipeline.errors import (
     QuotaExhausted,
     RateLimited,
 )
-from embed_pipeline.model.health import HealthStatus
-from embed_pipeline.model.job import JobStatus
-from embed_pipeline.model.switch import SwitchState
 from embed_pipeline.worker.report import Ending
 from embed_pipeline_tests.clocks import MINUTE, SECOND
 from embed_pipeline_tests.worker.conftest import Build

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.errors import InputRefused
-from embed_pipeline.model.job import JobStatus
-from embed_pipeline.worker.discover import discover
-from embed_pipeline.worker.gaps import MOST_ASKED, has_gaps
-from embed_pipeline.worker.requests import HARMLESS
+from embed_pipeline.usecases.entities.discover import discover
+from embed_pipeline.usecases.insight.gaps import MOST_ASKED, has_gaps
+from embed_pipeline.worker.packing import HARMLESS
 from embed_pipeline_tests.worker.scene import MODEL, World, entity, uid
 
 
@@ -18,7 +18,7 @@ def refuse(texts: Sequence[str]) -> None:
 
 
 def test_empty_graph_has_none(world: World) -> None:
-    assert not has_gaps(world.tools)
+    assert not has_gaps(world.services)
 
 
 def test_embedded_queued_and_parked_entities_are_no_gaps(world: World) -> None:
@@ -29,7 +29,7 @@ def test_embedded_queued_and_parked_entities_are_no_gaps(world: World) -> None:
     world.run()
     world.create(entity(3))
 
-    assert not has_gaps(world.tools)
+    assert not has_gaps(world.services)
     assert [world.job_of(uid(number)).status for number in (1, 2, 3)] == [
         JobStatus.COMPLETED,
         JobStatus.FAILED,
@@ -40,10 +40,10 @@ def test_embedded_queued_and_parked_entities_are_no_gaps(world: World) -> None:
 def test_entity_without_a_job_is_a_gap_until_discovery_has_been_there(world: World) -> None:
     world.graph.create_entities([entity(0)], model=MODEL)
 
-    before = has_gaps(world.tools)
-    discover(world.tools)
+    before = has_gaps(world.services)
+    discover(world.services)
 
-    assert (before, has_gaps(world.tools)) == (True, False)
+    assert (before, has_gaps(world.services)) == (True, False)
 
 
 def test_text_that_another_program_changed_is_a_gap_under_its_vector(world: World) -> None:
@@ -51,14 +51,14 @@ def test_text_that_another_program_changed_is_a_gap_under_its_vector(world: Worl
     world.run()
     world.write_as_another_program(uid(0), "another text")
 
-    assert has_gaps(world.tools)
+    assert has_gaps(world.services)
 
 
 def test_job_of_an_earlier_text_does_not_count(world: World) -> None:
     world.fill(1)
     world.write_as_another_program(uid(0), "another text")
 
-    assert has_gaps(world.tools)
+    assert has_gaps(world.services)
 
 
 def test_completed_job_whose_vector_is_lost_does_not_count(world: World) -> None:
@@ -66,7 +66,7 @@ def test_completed_job_whose_vector_is_lost_does_not_count(world: World) -> None
     world.run()
     world.lose_vectors()
 
-    assert has_gaps(world.tools)
+    assert has_gaps(world.services)
 
 
 def test_restored_entity_whose_job_failed_because_it_was_gone_is_a_gap(world: World) -> None:
@@ -76,20 +76,20 @@ def test_restored_entity_whose_job_failed_because_it_was_gone_is_a_gap(world: Wo
     world.graph.upsert_entities([entity(0)], model=MODEL)
 
     assert world.count(JobStatus.FAILED) == 1
-    assert has_gaps(world.tools)
+    assert has_gaps(world.services)
 
 
 def test_graph_that_is_larger_than_a_look_may_have_gaps(world: World) -> None:
     world.fill(10)
     world.run()
 
-    assert has_gaps(world.tools, most_read=10)
-    assert not has_gaps(world.tools, most_read=11)
+    assert has_gaps(world.services, most_read=10)
+    assert not has_gaps(world.services, most_read=11)
 
 
 def test_more_unembedded_entities_than_a_look_asks_for_are_taken_for_gaps(world: World) -> None:
     world.fill(MOST_ASKED)
-    few = has_gaps(world.tools)
+    few = has_gaps(world.services)
     world.fill(1, first=MOST_ASKED)
 
-    assert (few, has_gaps(world.tools)) == (False, True)
+    assert (few, has_gaps(world.services)) == (False, True)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from embed_pipeline.domain.breaker import LASTING
+from embed_pipeline.domain.job import EmbedJob, JobStatus
+from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import ErrorCategory, StoreFaltered, StoreOverloaded, StoreUnavailable
-from embed_pipeline.model.breaker import LASTING
-from embed_pipeline.model.job import EmbedJob, JobStatus
-from embed_pipeline.model.switch import SwitchState
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline_tests.clocks import HOUR, MINUTE, FakeClock
 from embed_pipeline_tests.worker.conftest import Build
@@ -22,7 +22,9 @@ OVERLOADED = StoreOverloaded("The graph has no memory left for a transaction.")
 
 
 def work(world: World) -> None:
-    run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(HOUR))
+    run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(HOUR)
+    )
 
 
 def is_halted(world: World) -> bool:
@@ -116,40 +118,40 @@ def test_restart_after_a_long_outage_may_falter_without_a_halt(world: World) -> 
 # -- it has no memory for one entity ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("company", [0, 1, 20])
+@pytest.mark.parametrize("batch_limit", [0, 1, 20])
 def test_entity_too_large_to_be_written_fails_by_itself_with_the_reason(
-    world: World, company: int
+    world: World, batch_limit: int
 ) -> None:
-    world.fill(1 + company)
+    world.fill(1 + batch_limit)
     world.graph.too_large_to_write = {uid(0)}
 
     work(world)
 
-    assert_only_the_large_one_failed(world, company)
+    assert_only_the_large_one_failed(world, batch_limit)
     others = [text for text in world.provider.texts if text != world.text_of(uid(0))]
-    assert len(others) == company, "nobody is paid for twice because of it"
+    assert len(others) == batch_limit, "nobody is paid for twice because of it"
 
 
-@pytest.mark.parametrize("company", [0, 1, 40])
+@pytest.mark.parametrize("batch_limit", [0, 1, 40])
 def test_entity_too_large_to_be_read_fails_by_itself_with_the_reason(
-    world: World, company: int
+    world: World, batch_limit: int
 ) -> None:
-    world.fill(1 + company)
+    world.fill(1 + batch_limit)
     world.graph.too_large_to_read = {uid(0)}
 
     work(world)
 
-    assert_only_the_large_one_failed(world, company)
+    assert_only_the_large_one_failed(world, batch_limit)
 
 
-def assert_only_the_large_one_failed(world: World, company: int) -> None:
+def assert_only_the_large_one_failed(world: World, batch_limit: int) -> None:
     large = world.job_of(uid(0))
     assert (large.status, large.attempts) == (JobStatus.FAILED, large.max_attempts)
     assert large.error_category is ErrorCategory.TRANSIENT
     assert large.error is not None
     assert "no memory for this entity" in large.error
     others = [job for job in world.all_jobs if job.entity_uid != uid(0)]
-    assert [job.status for job in others] == [JobStatus.COMPLETED] * company
+    assert [job.status for job in others] == [JobStatus.COMPLETED] * batch_limit
     assert uncharged(others)
     assert breakers_opened(world) == 0, "the graph is well, so nobody waits"
 

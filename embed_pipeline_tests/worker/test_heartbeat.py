@@ -9,9 +9,9 @@ from datetime import timedelta
 
 import pytest
 
+from embed_pipeline.domain.job import JobStatus
+from embed_pipeline.domain.lease import Lease
 from embed_pipeline.errors import StoreBusy
-from embed_pipeline.model.job import JobStatus
-from embed_pipeline.model.lease import Lease
 from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.heartbeat import Heartbeat
 from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND
@@ -57,7 +57,7 @@ def test_settled_jobs_are_extended_no_more(world: World) -> None:
     lease = world.lease()
     beating = heartbeat(world, lease)
 
-    beating.settle(lease.job_ids[:2])
+    beating.stop_extending(lease.job_ids[:2])
     beating.beat()
 
     assert world.jobs.beats == [frozenset(lease.job_ids[2:])]
@@ -67,7 +67,7 @@ def test_beat_with_nothing_held_runs_no_query(world: World, logs: Logbook) -> No
     world.fill(1)
     lease = world.lease()
     beating = heartbeat(world, lease)
-    beating.settle(lease.job_ids)
+    beating.stop_extending(lease.job_ids)
     world.jobs.queue.close()
     (world.home / "queue.sqlite").unlink()
 
@@ -166,7 +166,7 @@ def test_silence_while_nothing_is_held_alarms_nobody(world: World, logs: Logbook
     world.fill(1)
     lease = world.lease()
     beating = heartbeat(world, lease, MINUTE)
-    beating.settle(lease.job_ids)
+    beating.stop_extending(lease.job_ids)
 
     world.clock.advance(4 * MINUTE)
     beating.beat()
@@ -196,7 +196,7 @@ def test_beat_comes_at_least_every_two_fifths_of_a_short_lock(world: World) -> N
 
 
 def test_held_jobs_are_extended_while_a_request_is_under_way(build: Build) -> None:
-    world = build(max_inputs=2, plan=replace(ONE_BY_ONE, heartbeat_interval=5 * MILLISECOND))
+    world = build(max_inputs=2, run_limits=replace(ONE_BY_ONE, heartbeat_interval=5 * MILLISECOND))
     world.fill(4)
     lease = world.lease()
     extended: list[frozenset[str]] = []
@@ -207,7 +207,7 @@ def test_held_jobs_are_extended_while_a_request_is_under_way(build: Build) -> No
 
     world.provider.always = slow
 
-    drain(world.tools, owner=lease.owner, first=lease, pace=world.pace())
+    drain(world.services, owner=lease.owner, first=lease, deadline=world.deadline())
 
     assert extended[0] == frozenset(lease.job_ids)
     assert world.count(JobStatus.COMPLETED) == 4, "eight minutes of work on a lock of five"
@@ -216,7 +216,7 @@ def test_held_jobs_are_extended_while_a_request_is_under_way(build: Build) -> No
 def test_worker_whose_lease_was_taken_over_sends_nothing_more_and_releases_nothing(
     build: Build, logs: Logbook
 ) -> None:
-    world = build(max_inputs=1, plan=replace(ONE_BY_ONE, heartbeat_interval=5 * MILLISECOND))
+    world = build(max_inputs=1, run_limits=replace(ONE_BY_ONE, heartbeat_interval=5 * MILLISECOND))
     world.fill(3)
     lease = world.lease()
 
@@ -229,7 +229,7 @@ def test_worker_whose_lease_was_taken_over_sends_nothing_more_and_releases_nothi
 
     world.provider.script.append(stalled)
 
-    tally = drain(world.tools, owner=lease.owner, first=lease, pace=world.pace())
+    tally = drain(world.services, owner=lease.owner, first=lease, deadline=world.deadline())
 
     assert (tally.requests, tally.lost, tally.embedded) == (1, 1, 0)
     assert {job.lock_owner for job in world.all_jobs} == {"worker-b"}

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
-from embed_pipeline.model.entity import EntityMapping, NewEntity
-from embed_pipeline.model.job import EntityUid
-from embed_pipeline.worker.files import BadRow
-from embed_pipeline.worker.files.csv_rows import read_csv
-from embed_pipeline.worker.load import MOST_TOLD, PAGE, LoadReport, load_file
+from embed_pipeline.usecases.files.formats import BadRow
+from embed_pipeline.usecases.files.formats.csv_rows import read_csv
+from embed_pipeline.usecases.files.load import MOST_TOLD, PAGE, LoadReport, load_file
 from embed_pipeline_tests.worker.scene import World
 
 HEADER = ("uid", "name", "entityType", "observations")
@@ -114,7 +114,7 @@ def test_one_bad_row_costs_no_other_row_of_its_page(world: World, file: Path) ->
     poison = ("a\x00b", "poison", "Thing", "")
     write(file, ("1", "before", "Thing", ""), poison, ("2", "after", "Thing", ""))
 
-    report = load_file(world.tools, file)
+    report = load_file(world.services, file)
 
     assert (report.rows, report.created, report.new_jobs, report.refused) == (3, 2, 2, 1)
     assert "NUL" in report.bad[0].reason
@@ -128,7 +128,7 @@ def test_long_file_is_loaded_page_by_page(world: World, file: Path) -> None:
     def told(so_far: LoadReport) -> None:
         seen.append(so_far.rows)
 
-    report = load_file(world.tools, file, on_page=told)
+    report = load_file(world.services, file, on_page=told)
 
     assert seen == [PAGE, 2 * PAGE, 2 * PAGE + 1]
     assert report.created == report.new_jobs == len(world.all_jobs) == 2 * PAGE + 1
@@ -137,7 +137,7 @@ def test_long_file_is_loaded_page_by_page(world: World, file: Path) -> None:
 def test_report_carries_the_first_bad_rows_and_counts_all(world: World, file: Path) -> None:
     write(file, *(("", "", "Thing", "") for _ in range(PAGE + 10)))
 
-    report = load_file(world.tools, file)
+    report = load_file(world.services, file)
 
     assert report.refused == PAGE + 10
     assert [row.line for row in report.bad] == list(range(2, MOST_TOLD + 2))
@@ -148,7 +148,7 @@ def test_same_entity_twice_in_one_file_is_one_entity_with_the_last_text(
 ) -> None:
     write(file, ("1", "thing", "Thing", "first"), ("1", "thing", "Thing", "last"))
 
-    load_file(world.tools, file)
+    load_file(world.services, file)
     world.run()
 
     assert world.text_of(EntityUid("1")).endswith("last")
@@ -159,12 +159,12 @@ def test_loading_again_changes_nothing_and_a_changed_row_queues_its_version(
     world: World, file: Path
 ) -> None:
     write(file, ("1", "a", "Thing", "x"), ("2", "b", "Thing", "x"))
-    load_file(world.tools, file)
+    load_file(world.services, file)
     world.run()
 
-    again = load_file(world.tools, file)
+    again = load_file(world.services, file)
     write(file, ("1", "a", "Thing", "y"), ("2", "b", "Thing", "x"))
-    changed = load_file(world.tools, file)
+    changed = load_file(world.services, file)
 
     assert (again.unchanged, again.new_jobs) == (2, 0)
     assert (changed.changed, changed.unchanged, changed.new_jobs) == (1, 1, 1)
@@ -174,6 +174,6 @@ def test_file_without_a_name_column_changes_nothing(world: World, file: Path) ->
     write(file, ("1", "Thing"), header=("uid", "entityType"))
 
     with pytest.raises(RequestError, match="has no column 'name'; it has: uid, entityType"):
-        load_file(world.tools, file)
+        load_file(world.services, file)
 
     assert world.all_jobs == []

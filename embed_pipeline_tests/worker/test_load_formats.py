@@ -12,11 +12,11 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
+from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
-from embed_pipeline.model.entity import EntityMapping, NewEntity
-from embed_pipeline.model.job import EntityUid
-from embed_pipeline.worker.files import FORMATS, BadRow, format_of
-from embed_pipeline.worker.load import load_file
+from embed_pipeline.usecases.files.formats import FORMATS, BadRow, format_of
+from embed_pipeline.usecases.files.load import load_file
 from embed_pipeline_tests.worker.scene import World
 
 LONG = 20_000
@@ -85,9 +85,9 @@ def test_loading_the_same_file_again_changes_nothing(
     path = tmp_path / name
     WRITERS[name](path, ROWS)
 
-    first = load_file(world.tools, path)
+    first = load_file(world.services, path)
     world.run()
-    again = load_file(world.tools, path)
+    again = load_file(world.services, path)
 
     assert (first.created, first.new_jobs) == (2, 2)
     assert (again.unchanged, again.new_jobs) == (2, 0)
@@ -182,7 +182,7 @@ def test_bad_rows_of_a_table_are_told_by_their_row(world: World, tmp_path: Path)
     path = tmp_path / "entities.parquet"
     pd.DataFrame({"name": ["a", "", "c"]}).to_parquet(path, index=False)
 
-    report = load_file(world.tools, path)
+    report = load_file(world.services, path)
 
     assert (report.created, report.told_bad()) == (2, ["row 2: has no name"])
 

@@ -10,14 +10,14 @@ from datetime import datetime
 import pytest
 
 from embed_pipeline import telemetry
+from embed_pipeline.domain.entity import NewEntity
+from embed_pipeline.domain.health import HealthStatus
 from embed_pipeline.errors import (
     CredentialsRefused,
     EmbedPipelineError,
     InputRefused,
     ProviderUnavailable,
 )
-from embed_pipeline.model.entity import NewEntity
-from embed_pipeline.model.health import HealthStatus
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
 from embed_pipeline_tests.worker.scene import World, entity, uid

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from embed_pipeline.domain.breaker import GRAPH
+from embed_pipeline.domain.job import FailureRecord
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.breaker import GRAPH
-from embed_pipeline.model.job import FailureRecord
-from embed_pipeline.worker.look import Outlook, look
+from embed_pipeline.usecases.queue.readiness import Outlook, look
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.scene import MODEL, World

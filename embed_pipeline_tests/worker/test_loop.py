@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from embed_pipeline.domain.job import JobStatus
+from embed_pipeline.domain.recovery import Recovery
 from embed_pipeline.errors import CredentialsRefused, ProviderUnavailable, RateLimited, StoreBusy
-from embed_pipeline.model.job import JobStatus
-from embed_pipeline.model.recovery import Recovery
 from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.failures import record_of
 from embed_pipeline.worker.loop import run_until_empty
@@ -26,7 +26,9 @@ def test_worker_recovers_once_before_its_first_lease(world: World, logs: Logbook
     world.lease(owner="crashed")
     world.clock.advance(5 * MINUTE + SECOND)
 
-    tally = run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace())
+    tally = run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
+    )
 
     assert (tally.embedded, world.count(JobStatus.COMPLETED)) == (2, 2)
     assert len(logs.of("jobs.recovered")) == 1
@@ -42,7 +44,9 @@ def test_recovery_runs_every_interval_and_logs_the_count(build: Build, logs: Log
     world.fill(5)
     world.lease(1, owner="crashed")
 
-    run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace())
+    run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
+    )
 
     # Four jobs at one a minute; the dead worker's lease ends in the sixth minute.
     counts = [entry["count"] for entry in logs.of("jobs.recovered")]
@@ -51,7 +55,9 @@ def test_recovery_runs_every_interval_and_logs_the_count(build: Build, logs: Log
     assert world.count(JobStatus.COMPLETED) == 4
 
     world.clock.advance(3 * MINUTE)
-    run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace())
+    run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
+    )
 
     assert [entry["count"] for entry in logs.of("jobs.recovered")][len(counts) :] == [1]
     assert world.count(JobStatus.COMPLETED) == 5
@@ -62,7 +68,9 @@ def test_job_with_live_lease_is_not_recovered(world: World) -> None:
     world.lease(owner="worker-b")
     world.clock.advance(5 * MINUTE)
 
-    tally = run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace())
+    tally = run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
+    )
 
     job = world.job_of(uid(0))
     assert (job.status, job.lock_owner, tally.leased) == (JobStatus.PROCESSING, "worker-b", 0)
@@ -73,7 +81,7 @@ def test_no_interval_means_no_recovery(world: World, logs: Logbook) -> None:
     world.lease(owner="crashed")
     world.clock.advance(10 * MINUTE)
 
-    run_until_empty(world.tools, owner="cli", recovery_interval=None, pace=world.pace())
+    run_until_empty(world.services, owner="cli", recovery_interval=None, deadline=world.deadline())
 
     assert logs.of("jobs.recovered") == []
     assert world.job_of(uid(0)).status is JobStatus.PROCESSING
@@ -90,7 +98,9 @@ def test_recovery_that_fails_is_logged_and_the_run_goes_on(
 
     monkeypatch.setattr(world.jobs, "recover_stale", busy)
 
-    tally = run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace())
+    tally = run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
+    )
 
     assert tally.embedded == 2
     assert logs.of("recovery.failed")[0]["message"] == "locked"
@@ -115,7 +125,7 @@ def test_crashed_workers_jobs_are_finished_by_another_without_an_attempt(build: 
     world.clock.advance(5 * MINUTE + SECOND)
 
     tally = run_until_empty(
-        other.tools, owner="worker-b", recovery_interval=MINUTE, pace=other.pace()
+        other.services, owner="worker-b", recovery_interval=MINUTE, deadline=other.deadline()
     )
 
     assert tally.embedded == 3
@@ -126,7 +136,9 @@ def test_loop_waits_for_a_retry_and_ends_with_an_empty_queue(world: World) -> No
     world.fill(1)
     world.provider.script.append(ProviderUnavailable("500"))
 
-    tally = run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace())
+    tally = run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
+    )
 
     assert (tally.retried, tally.embedded, tally.ending) == (1, 1, Ending.QUEUE_EMPTY)
     assert world.job_of(uid(0)).attempts == 1
@@ -146,7 +158,9 @@ def test_loop_goes_on_after_a_429_whose_pause_is_over_at_once(
 
     monkeypatch.setattr(world.limiter, "pause", past)
 
-    tally = run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace())
+    tally = run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
+    )
 
     assert (tally.embedded, tally.ending) == (3, Ending.QUEUE_EMPTY)
 
@@ -164,7 +178,9 @@ def test_loop_goes_on_after_a_failure_when_anothers_probe_has_closed_the_breaker
 
     world.provider.script.append(straggle)
 
-    tally = run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace())
+    tally = run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
+    )
 
     assert (tally.embedded, tally.ending) == (3, Ending.QUEUE_EMPTY)
 
@@ -179,7 +195,9 @@ def test_loop_goes_on_after_a_critical_error_from_before_a_resume(world: World) 
 
     world.provider.script.append(resumed_meanwhile)
 
-    tally = run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace())
+    tally = run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
+    )
 
     assert (tally.embedded, tally.ending) == (3, Ending.QUEUE_EMPTY)
 
@@ -189,7 +207,7 @@ def test_loop_ends_when_its_time_is_up(build: Build) -> None:
     world.fill(100)
 
     tally = run_until_empty(
-        world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(3 * MINUTE)
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(3 * MINUTE)
     )
 
     assert 3 <= tally.embedded <= 4
@@ -201,7 +219,9 @@ def test_loop_does_not_wait_for_a_budget_when_nothing_is_left(build: Build) -> N
     world = build(max_inputs=1, requests=2)
     world.fill(2)
 
-    tally = run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace())
+    tally = run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
+    )
 
     assert (tally.ending, world.clock.monotonic()) == (Ending.QUEUE_EMPTY, 0)
 
@@ -210,7 +230,9 @@ def test_halted_queue_ends_the_loop(world: World) -> None:
     world.fill(1)
     world.jobs.switch.halt("disk full", seen=0)
 
-    tally = run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace())
+    tally = run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
+    )
 
     assert (tally.ending, world.clock.monotonic()) == (Ending.REFUSED, 0)
 
@@ -219,6 +241,6 @@ def test_every_batch_is_reported_while_the_run_goes_on(world: World) -> None:
     world.fill(5)
     seen: list[int] = []
 
-    drain(world.tools, owner="a", limit=2, on_batch=lambda tally: seen.append(tally.embedded))
+    drain(world.services, owner="a", limit=2, on_batch=lambda tally: seen.append(tally.embedded))
 
     assert seen == [2, 4, 5]

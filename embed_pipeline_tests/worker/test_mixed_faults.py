@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embed_pipeline import errors
+from embed_pipeline.domain.entity import version_of
+from embed_pipeline.domain.job import EmbedJob, JobStatus
 from embed_pipeline.errors import EmbedPipelineError, ErrorCategory
-from embed_pipeline.model.entity import version_of
-from embed_pipeline.model.job import EmbedJob, JobStatus
+from embed_pipeline.worker.context import RunLimits
 from embed_pipeline.worker.loop import run_until_empty
-from embed_pipeline.worker.tools import Plan
 from embed_pipeline_tests import openai_faults as faults
 from embed_pipeline_tests.clocks import MINUTE, FakeClock
 from embed_pipeline_tests.openai_faults import Fault
@@ -29,7 +29,7 @@ from embed_pipeline_tests.worker.scene import NOTES_ONLY, entity, uid
 
 __all__ = ["running_server"]
 
-WIDE = Plan(batch_size=6, concurrency=3, writers=2, ahead=1, write_size=3, drain_for=MINUTE)
+WIDE = RunLimits(batch_size=6, concurrency=3, writers=2, ahead=1, write_size=3, drain_for=MINUTE)
 TIMEOUT = timedelta(milliseconds=300)
 REFUSED, BREAKING = "refused words", "breaking words"
 WEATHER: Sequence[tuple[Fault, type[EmbedPipelineError]]] = (
@@ -121,7 +121,13 @@ def run_in(weather: Weather, server: OpenAIServer, kinds: Sequence[str], *, budg
     with tempfile.TemporaryDirectory() as home:
         clock = FakeClock()
         world = OpenAIWorld(
-            Path(home), clock, server, timeout=TIMEOUT, budget=budget, plan=WIDE, mapping=NOTES_ONLY
+            Path(home),
+            clock,
+            server,
+            timeout=TIMEOUT,
+            budget=budget,
+            run_limits=WIDE,
+            mapping=NOTES_ONLY,
         )
         world.create(*(entity(n, KINDS[kind].format(n)) for n, kind in enumerate(kinds)))
 
@@ -139,7 +145,9 @@ def run_in(weather: Weather, server: OpenAIServer, kinds: Sequence[str], *, budg
 
 
 def work(world: OpenAIWorld, *, for_: timedelta) -> None:
-    run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(for_))
+    run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(for_)
+    )
 
 
 def check_what_holds_at_any_time(
@@ -150,7 +158,7 @@ def check_what_holds_at_any_time(
     for number in range(len(kinds)):
         job = jobs[uid(number)]
         text = world.text_of(job.entity_uid)
-        (fitted,) = world.tools.provider.fit([text])
+        (fitted,) = world.services.provider.fit([text])
         stored = world.stored(job.entity_uid)
         assert job.status is not JobStatus.PROCESSING, "nobody holds a job after a run"
         assert (stored is not None) == (job.status is JobStatus.COMPLETED)

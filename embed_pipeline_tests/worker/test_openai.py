@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from embed_pipeline.domain.job import JobStatus
+from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.job import JobStatus
-from embed_pipeline.model.switch import SwitchState
 from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.packing import HARMLESS
 from embed_pipeline.worker.report import Ending
-from embed_pipeline.worker.requests import HARMLESS
 from embed_pipeline_tests.clocks import SECOND, FakeClock
 from embed_pipeline_tests.openai_faults import (
     DROP,
@@ -51,7 +51,7 @@ def test_every_entity_gets_the_vector_of_its_text_even_from_swapped_rows(
     server.inject(SWAPPED_ROWS)
     world.fill(20)
 
-    tally = drain(world.tools, owner="worker-a")
+    tally = drain(world.services, owner="worker-a")
 
     assert all(world.is_embedded(uid(number)) for number in range(20))
     assert (tally.embedded, len(server.requests)) == (20, 1)
@@ -69,12 +69,12 @@ def test_429_pauses_and_then_everything_is_embedded(
     server.inject(fault)
     world.fill(3)
 
-    tally = drain(world.tools, owner="worker-a")
+    tally = drain(world.services, owner="worker-a")
 
     assert (tally.ending, tally.back_at) == (Ending.BUDGET_SPENT, world.clock.now() + pause)
     assert all((job.attempts, job.strikes) == (0, 0) for job in world.all_jobs)
     world.clock.advance(pause)
-    assert drain(world.tools, owner="worker-a").embedded == 3
+    assert drain(world.services, owner="worker-a").embedded == 3
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_critical_answer_halts_the_queue_and_charges_nobody(
     server.inject(fault)
     world.fill(2)
 
-    drain(world.tools, owner="worker-a")
-    drain(world.tools, owner="worker-b")
+    drain(world.services, owner="worker-a")
+    drain(world.services, owner="worker-b")
 
     assert world.jobs.switch.read().state is SwitchState.HALTED
     assert len(server.requests) == 1, "no later lease until somebody resumes"
@@ -103,7 +103,7 @@ def test_critical_answer_halts_the_queue_and_charges_nobody(
     assert (job.status, job.attempts) == (JobStatus.PENDING, 0)
     assert job.error_category is ErrorCategory.CRITICAL
     world.jobs.switch.resume("paid the bill")
-    assert drain(world.tools, owner="worker-b").embedded == 2
+    assert drain(world.services, owner="worker-b").embedded == 2
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def test_request_wide_fault_opens_the_breaker_and_charges_nobody_of_many(
     server.inject(fault)
     world.fill(3)
 
-    drain(world.tools, owner="worker-a")
+    drain(world.services, owner="worker-a")
 
     assert world.jobs.breakers.read("openai").is_open
     assert {(job.attempts, job.strikes) for job in world.all_jobs} == {(0, 1)}
     world.clock.advance(SECOND)
-    assert drain(world.tools, owner="worker-a").embedded == 3
+    assert drain(world.services, owner="worker-a").embedded == 3
     assert not world.jobs.breakers.read("openai").is_open
 
 
@@ -135,7 +135,7 @@ def test_400_for_one_text_of_a_hundred_embeds_the_other_99(
     server.fault_for = poison
     world.fill(100)
 
-    tally = drain(world.tools, owner="worker-a")
+    tally = drain(world.services, owner="worker-a")
 
     assert (tally.embedded, tally.failed) == (99, 1)
     assert world.job_of(uid(41)).error_category is ErrorCategory.PERMANENT
@@ -156,7 +156,7 @@ def test_setting_that_the_server_refuses_halts_the_queue_and_fails_nobody(
     server.fault_for = lambda _: fault
     world.fill(50)
 
-    tally = drain(world.tools, owner="worker-a")
+    tally = drain(world.services, owner="worker-a")
 
     assert tally.ending is Ending.HALTED
     assert world.jobs.switch.read().state is SwitchState.HALTED
@@ -164,7 +164,7 @@ def test_setting_that_the_server_refuses_halts_the_queue_and_fails_nobody(
     assert len(server.requests) <= calls
     server.fault_for = None
     world.jobs.switch.resume("EMBEDDING_SEND_DIMENSIONS=false")
-    assert drain(world.tools, owner="worker-a").embedded == 50
+    assert drain(world.services, owner="worker-a").embedded == 50
 
 
 def test_queue_of_nothing_but_refused_texts_fails_them_and_halts_nobody(
@@ -173,7 +173,7 @@ def test_queue_of_nothing_but_refused_texts_fails_them_and_halts_nobody(
     server.fault_for = lambda texts: refusal(400) if any("note" in text for text in texts) else None
     world.fill(5)
 
-    tally = drain(world.tools, owner="worker-a")
+    tally = drain(world.services, owner="worker-a")
 
     assert (tally.failed, tally.ending) == (5, Ending.QUEUE_EMPTY)
     assert {job.error_type for job in world.all_jobs} == {"InputRefused"}

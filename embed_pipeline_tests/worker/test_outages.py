@@ -11,20 +11,20 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from embed_pipeline.domain.breaker import pause_at
+from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.errors import ProviderUnavailable
-from embed_pipeline.model.breaker import pause_at
-from embed_pipeline.model.job import JobStatus
-from embed_pipeline.worker.create import create_entities
+from embed_pipeline.usecases.entities.create import create_entities
+from embed_pipeline.worker.context import RunLimits
 from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.report import Ending
-from embed_pipeline.worker.tools import Plan
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.parts import ScriptedProvider
 from embed_pipeline_tests.worker.scene import ONE_BY_ONE, World, entity, uid
 
-WIDE = Plan(concurrency=3, writers=2, ahead=1, write_size=5)
+WIDE = RunLimits(concurrency=3, writers=2, ahead=1, write_size=5)
 
 
 def down(_: Sequence[str]) -> None:
@@ -32,7 +32,9 @@ def down(_: Sequence[str]) -> None:
 
 
 def work(world: World, *, for_: timedelta = HOUR) -> None:
-    run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(for_))
+    run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(for_)
+    )
 
 
 def most_probes(outage: timedelta) -> int:
@@ -48,14 +50,14 @@ def most_probes(outage: timedelta) -> int:
 @given(
     outage=st.integers(1, 900).map(lambda seconds: timedelta(seconds=seconds)),
     inputs=st.sampled_from([3, 10, 100]),
-    plan=st.sampled_from([ONE_BY_ONE, WIDE]),
+    run_limits=st.sampled_from([ONE_BY_ONE, WIDE]),
 )
 def test_outage_of_any_length_fails_nobody_and_is_probed_no_more_than_the_pauses_allow(
-    outage: timedelta, inputs: int, plan: Plan
+    outage: timedelta, inputs: int, run_limits: RunLimits
 ) -> None:
     with tempfile.TemporaryDirectory() as home:
         clock = FakeClock()
-        world = World(Path(home), clock, max_inputs=inputs, plan=plan)
+        world = World(Path(home), clock, max_inputs=inputs, run_limits=run_limits)
         world.fill(30)
         ends = clock.now() + outage
         met: list[Sequence[str]] = []
@@ -71,7 +73,7 @@ def test_outage_of_any_length_fails_nobody_and_is_probed_no_more_than_the_pauses
 
         assert all(world.is_embedded(uid(number)) for number in range(30))
         assert {job.attempts for job in world.all_jobs} == {0}
-        assert len(met) <= most_probes(outage) + plan.concurrency - 1
+        assert len(met) <= most_probes(outage) + run_limits.concurrency - 1
         world.close()
 
 
@@ -104,7 +106,7 @@ def test_several_workers_together_probe_no_more_than_the_pauses_allow(build: Bui
 
 
 def test_lone_requests_that_fail_together_are_one_outage_and_charge_one(build: Build) -> None:
-    world = build(max_inputs=1, plan=WIDE)
+    world = build(max_inputs=1, run_limits=WIDE)
     world.fill(9)
     world.provider.always = down
 
@@ -117,7 +119,7 @@ def test_lone_requests_that_fail_together_are_one_outage_and_charge_one(build: B
 def test_provider_that_fails_only_big_requests_embeds_everything_in_small_ones(
     build: Build,
 ) -> None:
-    world = build(plan=WIDE)
+    world = build(run_limits=WIDE)
     world.fill(60)
 
     def too_much(texts: Sequence[str]) -> None:
@@ -141,9 +143,9 @@ def test_prober_that_dies_blocks_nobody(build: Build) -> None:
     probe = world.lease(owner="dies", token="probe")
     assert (probe.probe, len(probe.jobs)) == (True, 1)
 
-    blocked = drain(other.tools, owner="worker-b")
+    blocked = drain(other.services, owner="worker-b")
     world.clock.advance(MINUTE)
-    drain(other.tools, owner="worker-b")
+    drain(other.services, owner="worker-b")
 
     assert blocked.ending is Ending.REFUSED
     assert world.count(JobStatus.COMPLETED) == 4, "all but the one that the dead prober holds"
@@ -159,13 +161,13 @@ def test_one_provider_that_is_down_does_not_stop_another(build: Build, tmp_path:
     world.provider.always = down
     other = OtherProvider()
     graph = World(tmp_path / "elsewhere", world.clock).graph
-    tools = replace(world.tools, provider=other, graph=graph)
+    services = replace(world.services, provider=other, graph=graph)
     create_entities(
         world.jobs, graph, [entity(number) for number in range(50, 55)], model=other.model
     )
     world.run()
 
-    tally = drain(tools, owner="worker-b")
+    tally = drain(services, owner="worker-b")
 
     assert world.jobs.breakers.read("mock").is_open
     assert (tally.embedded, tally.ending) == (5, Ending.QUEUE_EMPTY)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from embed_pipeline.domain.job import JobStatus
+from embed_pipeline.domain.window import RemainingQuota
 from embed_pipeline.errors import ModelNotActive, ProviderUnavailable, StoreUnavailable
-from embed_pipeline.model.job import JobStatus
-from embed_pipeline.model.window import Headroom
 from embed_pipeline.ports.embedding_provider import Embedded
 from embed_pipeline.worker.failures import record_of
 from embed_pipeline_tests.clocks import SECOND
@@ -27,7 +27,7 @@ def raising(error: BaseException) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("the queue is down"), KeyboardInterrupt()])
-@pytest.mark.parametrize("books", ["heed", "settle"])
+@pytest.mark.parametrize("books", ["apply_provider_limits", "record_actual"])
 def test_answer_is_written_though_its_books_cannot_be_kept(
     build: Build, monkeypatch: pytest.MonkeyPatch, books: str, error: BaseException
 ) -> None:
@@ -36,7 +36,7 @@ def test_answer_is_written_though_its_books_cannot_be_kept(
 
     def cheap(texts: Sequence[str]) -> Embedded:
         answer = world.provider.answer(texts)
-        return replace(answer, tokens=1, headroom=Headroom(requests=5))
+        return replace(answer, tokens=1, remaining=RemainingQuota(requests=5))
 
     world.provider.always = cheap
     monkeypatch.setattr(world.limiter, books, raising(error))

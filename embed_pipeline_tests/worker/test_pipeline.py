@@ -9,6 +9,12 @@ from typing import Any
 
 import pytest
 
+from embed_pipeline.domain.breaker import Breaker
+from embed_pipeline.domain.embedding import VectorWrite, WriteReport
+from embed_pipeline.domain.entity import Entity
+from embed_pipeline.domain.job import EntityUid, JobId, JobStatus
+from embed_pipeline.domain.lease import Lease
+from embed_pipeline.domain.window import Spent
 from embed_pipeline.errors import (
     CredentialsRefused,
     InputRefused,
@@ -17,25 +23,19 @@ from embed_pipeline.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from embed_pipeline.model.breaker import Breaker
-from embed_pipeline.model.embedding import VectorWrite, WriteReport
-from embed_pipeline.model.entity import Entity
-from embed_pipeline.model.job import EntityUid, JobId, JobStatus
-from embed_pipeline.model.lease import Lease
-from embed_pipeline.model.window import Spent
+from embed_pipeline.worker.context import RunLimits
 from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.failures import record_of
-from embed_pipeline.worker.lease import lease_batch
-from embed_pipeline.worker.pace import Pace
+from embed_pipeline.worker.leasing import lease_batch
 from embed_pipeline.worker.report import Ending
-from embed_pipeline.worker.tools import Plan
+from embed_pipeline.worker.stop import Deadline
 from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.scene import World, entity, uid
 from embed_pipeline_tests.worker.test_drain import Interrupt
 
 PATIENCE = 10.0
-WIDE = Plan(concurrency=3, writers=2, ahead=1, write_size=2)
+WIDE = RunLimits(concurrency=3, writers=2, ahead=1, write_size=2)
 
 
 class Together:
@@ -65,7 +65,7 @@ class Crowd:
 
 
 def test_several_requests_are_under_way_at_once(build: Build) -> None:
-    world = build(max_inputs=2, plan=WIDE)
+    world = build(max_inputs=2, run_limits=WIDE)
     world.fill(12)
     world.provider.always = Together(3)
 
@@ -77,7 +77,7 @@ def test_several_requests_are_under_way_at_once(build: Build) -> None:
 
 @pytest.mark.parametrize("limit", [None, 2], ids=["of one batch", "of many batches"])
 def test_never_more_requests_are_under_way_than_configured(build: Build, limit: int | None) -> None:
-    world = build(max_inputs=1, plan=WIDE)
+    world = build(max_inputs=1, run_limits=WIDE)
     world.fill(40)
     crowd = Crowd()
     world.provider.always = crowd
@@ -89,7 +89,7 @@ def test_never_more_requests_are_under_way_than_configured(build: Build, limit: 
 
 
 def test_next_batch_is_leased_while_a_request_is_under_way(build: Build) -> None:
-    world = build(plan=replace(WIDE, concurrency=2))
+    world = build(run_limits=replace(WIDE, concurrency=2))
     world.fill(4)
     world.provider.always = Together(2)
 
@@ -102,7 +102,7 @@ def test_next_batch_is_leased_while_a_request_is_under_way(build: Build) -> None
 def test_next_batch_is_leased_while_the_only_request_is_under_way(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = build(plan=replace(WIDE, concurrency=1))
+    world = build(run_limits=replace(WIDE, concurrency=1))
     world.fill(4)
     lease, leases = world.jobs.lease, threading.Semaphore(0)
 
@@ -122,7 +122,7 @@ def test_next_batch_is_leased_while_the_only_request_is_under_way(
 
 
 def test_vectors_are_written_while_the_next_request_is_under_way(build: Build) -> None:
-    world = build(max_inputs=2, plan=replace(WIDE, concurrency=1))
+    world = build(max_inputs=2, run_limits=replace(WIDE, concurrency=1))
     world.fill(4)
     written = threading.Event()
     world.graph.on_write = written.set
@@ -132,8 +132,8 @@ def test_vectors_are_written_while_the_next_request_is_under_way(build: Build) -
 
 
 def test_writers_that_fall_behind_hold_up_further_requests(build: Build) -> None:
-    plan = replace(WIDE, concurrency=1, writers=1, write_size=1)
-    world = build(max_inputs=2, plan=plan)
+    run_limits = replace(WIDE, concurrency=1, writers=1, write_size=1)
+    world = build(max_inputs=2, run_limits=run_limits)
     world.fill(40)
     sent_while_stuck: list[int] = []
 
@@ -153,7 +153,7 @@ def test_writers_that_fall_behind_hold_up_further_requests(build: Build) -> None
 
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_run_holds_no_more_batches_than_its_plan_allows(build: Build, concurrency: int) -> None:
-    world = build(plan=replace(WIDE, concurrency=concurrency, writers=1))
+    world = build(run_limits=replace(WIDE, concurrency=concurrency, writers=1))
     world.fill(60)
     held: list[int] = []
 
@@ -167,14 +167,14 @@ def test_run_holds_no_more_batches_than_its_plan_allows(build: Build, concurrenc
     tally = world.run(limit=2)
 
     assert tally.embedded == 60
-    assert 0 < held[0] <= 2 * world.tools.plan.most_batches
+    assert 0 < held[0] <= 2 * world.services.run_limits.most_batches
 
 
 # -- one of several fails ----------------------------------------------------------------------
 
 
 def test_answers_under_way_are_kept_when_another_request_meets_429(build: Build) -> None:
-    world = build(max_inputs=2, requests=100, plan=WIDE)
+    world = build(max_inputs=2, requests=100, run_limits=WIDE)
     world.fill(12)
     meet = Together(3)
 
@@ -196,7 +196,7 @@ def test_answers_under_way_are_kept_when_another_request_meets_429(build: Build)
 
 
 def test_requests_that_fail_together_open_the_breaker_once_and_charge_nobody(build: Build) -> None:
-    world = build(max_inputs=2, plan=WIDE)
+    world = build(max_inputs=2, run_limits=WIDE)
     world.fill(12)
     meet = Together(3)
 
@@ -215,7 +215,7 @@ def test_requests_that_fail_together_open_the_breaker_once_and_charge_nobody(bui
 
 
 def test_critical_error_beside_good_answers_keeps_them_and_halts(build: Build) -> None:
-    world = build(max_inputs=2, plan=WIDE)
+    world = build(max_inputs=2, run_limits=WIDE)
     world.fill(12)
     meet = Together(3)
 
@@ -236,7 +236,7 @@ def test_critical_error_beside_good_answers_keeps_them_and_halts(build: Build) -
 
 
 def test_full_disk_of_the_graph_defers_every_vector_that_waits(build: Build) -> None:
-    world = build(max_inputs=2, plan=replace(WIDE, writers=1, write_size=1))
+    world = build(max_inputs=2, run_limits=replace(WIDE, writers=1, write_size=1))
     world.fill(6)
     world.provider.always = Together(3)
     world.graph.trouble_with_writes.extend([StoreFull("disk full")] * 6)
@@ -248,7 +248,7 @@ def test_full_disk_of_the_graph_defers_every_vector_that_waits(build: Build) -> 
 
 
 def test_poison_text_is_found_while_other_requests_go_on(build: Build) -> None:
-    world = build(max_inputs=16, plan=WIDE)
+    world = build(max_inputs=16, run_limits=WIDE)
     world.fill(63)
     world.create(entity("bad", "poison"))
 
@@ -270,7 +270,7 @@ def test_poison_text_is_found_while_other_requests_go_on(build: Build) -> None:
 def test_suspects_are_embedded_while_the_run_holds_nothing_else(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = build(plan=WIDE)
+    world = build(run_limits=WIDE)
     world.fill(12)
     with world.jobs.queue.transaction() as transaction:
         transaction.run("UPDATE embed_job SET strikes = 2 WHERE entity_uid = 'e006'")
@@ -302,7 +302,7 @@ def test_suspects_are_embedded_while_the_run_holds_nothing_else(
 def test_probe_that_comes_to_a_run_which_holds_others_is_given_back_at_once(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = build(plan=replace(WIDE, concurrency=2))
+    world = build(run_limits=replace(WIDE, concurrency=2))
     world.fill(6)
     leases: list[Lease] = []
     free_again = threading.Event()
@@ -384,7 +384,7 @@ def test_short_interval_sends_though_the_queue_takes_longer_than_a_sub_bucket(
 
 
 def test_parallel_requests_never_overdraw_the_budget(build: Build) -> None:
-    world = build(max_inputs=1, requests=4, plan=WIDE)
+    world = build(max_inputs=1, requests=4, run_limits=WIDE)
     world.fill(10)
 
     tally = world.run()
@@ -448,7 +448,7 @@ def test_jobs_that_a_graph_forgets_to_report_are_given_back_at_the_end(
 def test_all_answers_that_arrive_after_an_interrupt_are_kept_and_leases_given_back(
     build: Build,
 ) -> None:
-    world = build(plan=replace(WIDE, concurrency=2))
+    world = build(run_limits=replace(WIDE, concurrency=2))
     world.fill(12)
     interrupt = Interrupt(world)
     both = threading.Barrier(2, timeout=PATIENCE)
@@ -461,7 +461,7 @@ def test_all_answers_that_arrive_after_an_interrupt_are_kept_and_leases_given_ba
     world.provider.always = answer
 
     with pytest.raises(KeyboardInterrupt):
-        drain(world.tools, owner="worker-a", limit=2, pace=interrupt.pace)
+        drain(world.services, owner="worker-a", limit=2, deadline=interrupt.deadline)
 
     assert world.count(JobStatus.COMPLETED) == 4
     assert world.count(JobStatus.PENDING) == 8
@@ -469,7 +469,7 @@ def test_all_answers_that_arrive_after_an_interrupt_are_kept_and_leases_given_ba
 
 
 def test_time_that_is_up_lets_what_is_under_way_finish(build: Build) -> None:
-    world = build(max_inputs=1, plan=replace(WIDE, drain_for=MINUTE))
+    world = build(max_inputs=1, run_limits=replace(WIDE, drain_for=MINUTE))
     world.fill(9)
     meet = Together(3)
 
@@ -486,11 +486,11 @@ def test_time_that_is_up_lets_what_is_under_way_finish(build: Build) -> None:
 
 def test_lease_that_comes_in_after_the_end_is_given_back(build: Build, world: World) -> None:
     world.fill(4)
-    lease = lease_batch(world.tools, owner="worker-a", limit=2)
-    pace = Pace(world.clock, limit=None)
-    pace.stop()
+    lease = lease_batch(world.services, owner="worker-a", limit=2)
+    deadline = Deadline(world.clock, limit=None)
+    deadline.stop()
 
-    tally = drain(world.tools, owner="worker-a", first=lease, pace=pace)
+    tally = drain(world.services, owner="worker-a", first=lease, deadline=deadline)
 
     assert (tally.released, tally.ending) == (2, Ending.STOPPED)
     assert world.count(JobStatus.PENDING) == 4
@@ -499,7 +499,7 @@ def test_lease_that_comes_in_after_the_end_is_given_back(build: Build, world: Wo
 def test_lease_that_comes_after_the_grace_is_given_back_and_extended_no_longer(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = build(plan=replace(WIDE, grace=10 * MILLISECOND))
+    world = build(run_limits=replace(WIDE, grace=10 * MILLISECOND))
     world.fill(4)
     interrupt, over = Interrupt(world), threading.Event()
     read, released = world.graph.read_entities, threading.Event()
@@ -519,7 +519,7 @@ def test_lease_that_comes_after_the_grace_is_given_back_and_extended_no_longer(
     monkeypatch.setattr(world.jobs, "release", watched)
 
     with pytest.raises(KeyboardInterrupt):
-        drain(world.tools, owner="worker-a", pace=interrupt.pace)
+        drain(world.services, owner="worker-a", deadline=interrupt.deadline)
     over.set()
 
     assert released.wait(PATIENCE)

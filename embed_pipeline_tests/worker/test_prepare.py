@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from embed_pipeline.domain.entity import NewEntity
+from embed_pipeline.domain.health import HealthStatus
+from embed_pipeline.domain.job import Enqueued, JobStatus
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.entity import NewEntity
-from embed_pipeline.model.health import HealthStatus
-from embed_pipeline.model.job import Enqueued, JobStatus
-from embed_pipeline.worker.discover import discover
+from embed_pipeline.usecases.entities.discover import discover
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.scene import NOTES_ONLY, World, entity, uid
 
@@ -82,7 +82,7 @@ def test_entity_restored_by_another_program_is_found_by_discovery(world: World) 
     with world.graph._graph.transaction() as session:
         session.run("UPDATE Entity SET validTo = NULL")
 
-    report = discover(world.tools)
+    report = discover(world.services)
 
     assert (report.missing, report.new_jobs) == (1, 1)
     assert world.run().embedded == 1

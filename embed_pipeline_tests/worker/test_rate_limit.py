@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from embed_pipeline.domain.job import JobStatus
+from embed_pipeline.domain.lease import RefusalReason
 from embed_pipeline.errors import InputRefused, ProviderUnavailable
-from embed_pipeline.model.job import JobStatus
-from embed_pipeline.model.lease import RefusalReason
 from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.lease import lease_batch
+from embed_pipeline.worker.leasing import lease_batch
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.report import Ending
 from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND, FakeClock
@@ -21,10 +21,10 @@ from embed_pipeline_tests.worker.scene import ONE_BY_ONE, entity, uid
 def test_exhausted_limiter_releases_unstarted_jobs(build: Build, logs: Logbook) -> None:
     world = build(max_inputs=1, requests=10)
     world.fill(10)
-    lease = lease_batch(world.tools, owner="worker-a", limit=10)
+    lease = lease_batch(world.services, owner="worker-a", limit=10)
     world.spend(7)
 
-    tally = drain(world.tools, owner=lease.owner, first=lease, pace=world.pace())
+    tally = drain(world.services, owner=lease.owner, first=lease, deadline=world.deadline())
 
     assert (tally.leased, tally.requests, tally.embedded, tally.released) == (10, 3, 3, 7)
     assert tally.ending is Ending.BUDGET_SPENT
@@ -44,10 +44,10 @@ def test_failed_and_successful_started_jobs_both_end_before_the_rest_is_released
     world = build(max_inputs=1, requests=10)
     world.provider.script.extend([None, InputRefused("no"), None])
     world.fill(10)
-    lease = lease_batch(world.tools, owner="worker-a", limit=10)
+    lease = lease_batch(world.services, owner="worker-a", limit=10)
     world.spend(7)
 
-    tally = drain(world.tools, owner=lease.owner, first=lease, pace=world.pace())
+    tally = drain(world.services, owner=lease.owner, first=lease, deadline=world.deadline())
 
     assert (tally.embedded, tally.failed, tally.released) == (2, 1, 7)
 
@@ -57,7 +57,7 @@ def test_lease_takes_no_more_than_the_budget_can_serve(build: Build) -> None:
     world.fill(20)
     world.spend(1)
 
-    lease = lease_batch(world.tools, owner="worker-a")
+    lease = lease_batch(world.services, owner="worker-a")
 
     assert len(lease.jobs) == 4
 
@@ -72,7 +72,7 @@ def test_spent_budget_refuses_the_lease_and_says_until_when(build: Build) -> Non
     assert (tally.leased, tally.ending) == (0, Ending.BUDGET_SPENT)
     assert tally.back_at is not None
     assert MINUTE <= tally.back_at - world.clock.now() <= MINUTE + SECOND
-    refusal = lease_batch(world.tools, owner="worker-a").refusal
+    refusal = lease_batch(world.services, owner="worker-a").refusal
     assert refusal is not None
     assert refusal.reason is RefusalReason.BUDGET_SPENT
 
@@ -81,7 +81,9 @@ def test_run_waits_for_the_budget_and_embeds_everything(build: Build) -> None:
     world = build(max_inputs=1, requests=2)
     world.fill(5)
 
-    tally = run_until_empty(world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace())
+    tally = run_until_empty(
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
+    )
 
     assert (tally.embedded, tally.ending) == (5, Ending.QUEUE_EMPTY)
     assert world.clock.monotonic() >= 120
@@ -93,7 +95,7 @@ def test_heartbeat_extends_only_started_jobs_during_pause(build: Build, clock: F
         max_inputs=2,
         requests=1,
         worker_clock=own_clock,
-        plan=replace(ONE_BY_ONE, heartbeat_interval=5 * MILLISECOND),
+        run_limits=replace(ONE_BY_ONE, heartbeat_interval=5 * MILLISECOND),
     )
     world.create(entity(0), entity(1, "poison"), entity(2), entity(3))
     world.provider.always = _refuse_poison
@@ -107,7 +109,7 @@ def test_heartbeat_extends_only_started_jobs_during_pause(build: Build, clock: F
         )
     )
 
-    drain(world.tools, owner=lease.owner, first=lease, pace=world.pace(4 * MINUTE))
+    drain(world.services, owner=lease.owner, first=lease, deadline=world.deadline(4 * MINUTE))
 
     released, extended = seen[0]
     assert released == {uid(2), uid(3)}, "jobs that were not started are released immediately"

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.errors import InputRefused, ProviderUnavailable, RateLimited
-from embed_pipeline.model.job import JobStatus
+from embed_pipeline.worker.packing import HARMLESS
 from embed_pipeline.worker.report import Ending
-from embed_pipeline.worker.requests import HARMLESS
 from embed_pipeline_tests.clocks import MINUTE, SECOND
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.scene import World, entity

@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from embed_pipeline.domain.entity import version_of
+from embed_pipeline.domain.job import EmbedJob, JobStatus
 from embed_pipeline.errors import (
     CredentialsRefused,
     InputRefused,
@@ -24,18 +26,16 @@ from embed_pipeline.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from embed_pipeline.model.entity import version_of
-from embed_pipeline.model.job import EmbedJob, JobStatus
-from embed_pipeline.worker.discover import discover
-from embed_pipeline.worker.force import force_embedding
+from embed_pipeline.usecases.entities.discover import discover
+from embed_pipeline.usecases.entities.force import force_embedding
+from embed_pipeline.worker.context import RunLimits
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.recover import recover_stale
-from embed_pipeline.worker.tools import Plan
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.worker.scene import ONE_BY_ONE, World, entity, uid
 
 ENTITIES = 12
-OVERLAPPED = Plan(concurrency=3, writers=2, ahead=1)
+OVERLAPPED = RunLimits(concurrency=3, writers=2, ahead=1)
 """Threads decide the order, so a seed does not repeat it; what is promised holds all the same."""
 STEPS = 40
 REFUSED = "refused words"
@@ -50,7 +50,7 @@ FAULTS: Sequence[Callable[[], Exception]] = (
 
 
 class Simulation:
-    def __init__(self, home: Path, seed: int, plan: Plan) -> None:
+    def __init__(self, home: Path, seed: int, run_limits: RunLimits) -> None:
         self.chance = random.Random(seed)
         random.seed(seed)  # the jitter of the backoff
         self.clock = FakeClock()
@@ -59,7 +59,7 @@ class Simulation:
             self.clock,
             max_inputs=4,
             requests=30,
-            plan=replace(plan, drain_for=MINUTE, write_size=3),
+            run_limits=replace(run_limits, drain_for=MINUTE, write_size=3),
         )
         self.world.provider.always = self._answer
         self.texts: dict[str, str] = {}
@@ -81,7 +81,7 @@ class Simulation:
                 self._crash,
                 self._force,
                 self._graph_trouble,
-                lambda: discover(self.world.tools),
+                lambda: discover(self.world.services),
                 lambda: recover_stale(self.world.jobs),
                 lambda: self.clock.advance(self.chance.choice((SECOND, 10 * SECOND, 6 * MINUTE))),
                 lambda: self.world.jobs.switch.resume("a person"),
@@ -97,12 +97,12 @@ class Simulation:
         self.world.jobs.switch.resume("all is well")
         for _ in range(4):
             self.clock.advance(15 * MINUTE)
-            discover(self.world.tools)
+            discover(self.world.services)
             run_until_empty(
-                self.world.tools,
+                self.world.services,
                 owner="last",
                 recovery_interval=MINUTE,
-                pace=self.world.pace(HOUR),
+                deadline=self.world.deadline(HOUR),
             )
 
     def _run(self) -> None:
@@ -141,7 +141,7 @@ class Simulation:
         key = uid(self.chance.randrange(ENTITIES))
         found = self.world.graph.get_entity(key)
         if found is not None and found.is_valid:
-            force_embedding(self.world.tools, key=key)
+            force_embedding(self.world.services, key=key)
 
     def _graph_trouble(self) -> None:
         errors = (StoreUnavailable("down"), StoreUnavailable("down"), StoreFull("disk full"))
@@ -164,14 +164,14 @@ class Simulation:
 
 
 @pytest.mark.parametrize(
-    ("plan", "seed"),
+    ("run_limits", "seed"),
     [(ONE_BY_ONE, seed) for seed in range(24)] + [(OVERLAPPED, seed) for seed in range(8)],
     ids=lambda value: value if isinstance(value, int) else f"{value.concurrency} requests",
 )
 def test_whatever_happens_every_job_ends_truly_and_every_vector_is_right(
-    tmp_path: Path, plan: Plan, seed: int
+    tmp_path: Path, run_limits: RunLimits, seed: int
 ) -> None:
-    simulation = Simulation(tmp_path, seed, plan)
+    simulation = Simulation(tmp_path, seed, run_limits)
     world = simulation.world
 
     for _ in range(STEPS):

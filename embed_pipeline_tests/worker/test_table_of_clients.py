@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.job import JobStatus
+from embed_pipeline.worker.context import RunLimits
 from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.loop import run_until_empty
-from embed_pipeline.worker.tools import Plan
 from embed_pipeline_tests.clocks import HOUR, MINUTE, FakeClock
 from embed_pipeline_tests.openai_faults import rate_limited
 from embed_pipeline_tests.openai_server import OpenAIServer
@@ -26,7 +26,7 @@ THOUSAND = " word" * 1_000
 
 @pytest.fixture
 def world(tmp_path: Path, clock: FakeClock, server: OpenAIServer) -> Iterator[OpenAIWorld]:
-    opened = OpenAIWorld(tmp_path, clock, server, plan=Plan(), mapping=NOTES_ONLY)
+    opened = OpenAIWorld(tmp_path, clock, server, run_limits=RunLimits(), mapping=NOTES_ONLY)
     yield opened
     opened.close()
 
@@ -34,7 +34,7 @@ def world(tmp_path: Path, clock: FakeClock, server: OpenAIServer) -> Iterator[Op
 def test_5_000_short_texts_take_3_requests(world: OpenAIWorld, server: OpenAIServer) -> None:
     world.fill(5_000)
 
-    tally = drain(world.tools, owner="worker-a")
+    tally = drain(world.services, owner="worker-a")
 
     assert (tally.embedded, len(server.requests)) == (5_000, 3)
 
@@ -44,7 +44,7 @@ def test_500_texts_of_1_000_tokens_are_embedded_within_the_limit_of_a_request(
 ) -> None:
     world.create(*(entity(number, f"{number}{THOUSAND}") for number in range(500)))
 
-    tally = drain(world.tools, owner="worker-a")
+    tally = drain(world.services, owner="worker-a")
 
     assert (tally.embedded, tally.failed, tally.truncated) == (500, 0, 0)
     assert {request.status for request in server.requests} == {200}
@@ -57,7 +57,7 @@ def test_one_input_of_10_000_tokens_in_100_is_cut_recorded_and_all_are_embedded(
     world.fill(99)
     world.create(entity("long", LONG))
 
-    tally = drain(world.tools, owner="worker-a")
+    tally = drain(world.services, owner="worker-a")
 
     assert (tally.embedded, tally.failed, tally.truncated) == (100, 0, 1)
     assert len(server.requests) == 1
@@ -70,10 +70,10 @@ def test_vector_of_a_cut_text_is_noted_as_such_on_everybody_who_has_that_text(
     world: OpenAIWorld, server: OpenAIServer
 ) -> None:
     world.create(entity("first", LONG), entity("twin", LONG))
-    drain(world.tools, owner="worker-a")
+    drain(world.services, owner="worker-a")
     world.create(entity("later", LONG), entity("short"))
 
-    tally = drain(world.tools, owner="worker-a")
+    tally = drain(world.services, owner="worker-a")
 
     assert (tally.reused, tally.embedded, len(server.requests)) == (1, 1, 2)
     assert all(world.is_noted_as_cut(uid(name)) for name in ("first", "twin", "later"))
@@ -87,7 +87,7 @@ def test_one_empty_input_in_100_fails_alone_without_a_call(
     world.fill(99)
     world.create(entity("empty", nothing))
 
-    tally = drain(world.tools, owner="worker-a")
+    tally = drain(world.services, owner="worker-a")
 
     empty = world.job_of(uid("empty"))
     assert (tally.embedded, tally.failed, len(server.requests)) == (99, 1, 1)
@@ -102,7 +102,7 @@ def test_after_some_429_everything_is_embedded_and_no_attempt_is_charged(
     server.inject(*[rate_limited({"Retry-After": "1"})] * times)
 
     tally = run_until_empty(
-        world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(HOUR)
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(HOUR)
     )
 
     assert tally.embedded == 100

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.model.window import RateLimit, Spent
-from embed_pipeline.stores.sqlite.rate_limiter import SqliteRateLimiter
-from embed_pipeline.worker.lease import lease_batch
-from embed_pipeline.worker.look import look
+from embed_pipeline.domain.window import RateLimit, Spent
+from embed_pipeline.stores.sqlite.queue.rate_limiter import SqliteRateLimiter
+from embed_pipeline.usecases.queue.readiness import look
+from embed_pipeline.worker.leasing import lease_batch
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.report import Ending
 from embed_pipeline_tests.clocks import MINUTE, FakeClock
@@ -82,7 +82,7 @@ def test_tokens_too_few_for_any_text_say_to_everybody_when_they_are_back(build: 
     assert tally.back_at is not None
     reason = look(world.jobs, other.limiter, model=MODEL).reason
     assert reason == f"the budget is used up; back at {tally.back_at:%H:%M:%S} UTC"
-    refusal = lease_batch(other.tools, owner="worker-b").refusal
+    refusal = lease_batch(other.services, owner="worker-b").refusal
     assert refusal is not None
     assert refusal.until == tally.back_at
 
@@ -91,7 +91,9 @@ def test_everything_is_embedded_with_a_budget_for_a_few_texts_at_a_time(build: B
     world = build(requests=100, tokens=500)
     world.create(*(entity(number, WORDS) for number in range(40)), entity("huge", WORDS * 30))
 
-    tally = run_until_empty(world.tools, owner="cli", recovery_interval=None, pace=world.pace())
+    tally = run_until_empty(
+        world.services, owner="cli", recovery_interval=None, deadline=world.deadline()
+    )
 
     assert (tally.embedded, tally.ending) == (41, Ending.QUEUE_EMPTY)
 
@@ -109,7 +111,7 @@ def budget(server: OpenAIServer) -> Iterator[Budget]:
 def limited(world: OpenAIWorld, *, requests: int = 1_000, tokens: int | None = None) -> OpenAIWorld:
     limit = RateLimit(requests=requests, tokens=tokens, interval=MINUTE)
     world.limiter = SqliteRateLimiter(world.jobs.queue, provider="openai", limit=limit)
-    world.tools = replace(world.tools, limiter=world.limiter)
+    world.services = replace(world.services, limiter=world.limiter)
     return world
 
 
@@ -139,7 +141,7 @@ def test_budget_of_everybody_falls_to_what_the_provider_says_is_left(
 def test_tokens_that_an_answer_did_not_need_are_given_back(worlds: list[OpenAIWorld]) -> None:
     world, other = (limited(world, tokens=100_000) for world in worlds)
     world.create(entity(0, "0 1 2 3 4 5 6 7 8 9 " * 50))
-    (fitted,) = world.tools.provider.fit([world.text_of(uid(0))])
+    (fitted,) = world.services.provider.fit([world.text_of(uid(0))])
 
     tally = world.run()
 

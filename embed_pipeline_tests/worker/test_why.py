@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from embed_pipeline.domain.diagnosis import Finding, Reason
+from embed_pipeline.domain.embedding import VectorDefect
+from embed_pipeline.domain.entity import NewEntity
+from embed_pipeline.domain.job import EntityUid, FailureRecord
 from embed_pipeline.errors import ErrorCategory, RequestError
-from embed_pipeline.model.embedding import Flaw
-from embed_pipeline.model.entity import NewEntity
-from embed_pipeline.model.finding import Finding, Reason
-from embed_pipeline.model.job import EntityUid, FailureRecord
+from embed_pipeline.usecases.insight.why import MOST_NAMESAKES, why
 from embed_pipeline.worker.failures import GONE
-from embed_pipeline.worker.why import MOST_NAMESAKES, why
 from embed_pipeline_tests.clocks import HOUR, MINUTE, FakeClock
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.scene import NOTES_ONLY, World, entity, uid
@@ -24,7 +24,7 @@ RESET = FailureRecord(
 
 
 def asked(world: World, number: int | str = 1) -> Finding:
-    (finding,) = why(world.tools, key=uid(number))
+    (finding,) = why(world.services, key=uid(number))
     return finding
 
 
@@ -41,7 +41,7 @@ def test_entity_with_a_vector_of_its_text_can_be_found(world: World) -> None:
 
     finding = asked(world)
 
-    assert (finding.reason, finding.findable, finding.flaw) == (Reason.FOUND, True, None)
+    assert (finding.reason, finding.findable, finding.defect) == (Reason.FOUND, True, None)
     assert "other entities are nearer" in finding.message
 
 
@@ -49,14 +49,17 @@ def test_entity_with_a_vector_of_its_text_can_be_found(world: World) -> None:
 def test_entity_is_found_by_its_name(world: World, name: str) -> None:
     world.create(entity(1))
 
-    (finding,) = why(world.tools, name=name)
+    (finding,) = why(world.services, name=name)
 
     assert finding.entity is not None
     assert finding.entity.uid == uid(1)
 
 
 def test_unknown_name_and_key_are_told_as_such(world: World) -> None:
-    (by_name,), (by_key,) = why(world.tools, name="Nobody"), why(world.tools, key=EntityUid("x"))
+    (by_name,), (by_key,) = (
+        why(world.services, name="Nobody"),
+        why(world.services, key=EntityUid("x")),
+    )
 
     assert by_name.reason is by_key.reason is Reason.UNKNOWN
     assert by_name.message.startswith("No entity is named 'Nobody'")
@@ -66,7 +69,7 @@ def test_unknown_name_and_key_are_told_as_such(world: World) -> None:
 @pytest.mark.parametrize("name", [None, "", "  "])
 def test_nothing_asked_is_refused(world: World, name: str | None) -> None:
     with pytest.raises(RequestError, match="name or a key"):
-        why(world.tools, name=name)
+        why(world.services, name=name)
 
 
 def test_namesakes_are_each_explained_and_deleted_ones_left_out(world: World) -> None:
@@ -74,7 +77,7 @@ def test_namesakes_are_each_explained_and_deleted_ones_left_out(world: World) ->
     world.create(NewEntity(name="Mercury", uid=uid(900)))
     world.graph.soft_delete([uid(0)])
 
-    findings = why(world.tools, name="Mercury")
+    findings = why(world.services, name="Mercury")
 
     assert len(findings) == MOST_NAMESAKES
     assert uid(0) not in {f.entity.uid for f in findings if f.entity}
@@ -84,7 +87,7 @@ def test_deleted_entity_is_told_with_the_time(world: World) -> None:
     world.create(entity(1))
     world.graph.soft_delete([uid(1)])
 
-    (finding,) = why(world.tools, name="entity 1")
+    (finding,) = why(world.services, name="entity 1")
 
     assert (finding.reason, finding.findable) == (Reason.DELETED, False)
     assert "was deleted on 2026-01-01 12:00 UTC" in finding.message
@@ -120,7 +123,7 @@ def test_queued_entity_is_told_how_many_are_before_it_and_that_nobody_works(
 
     finding = asked(world)
 
-    assert (finding.reason, finding.flaw) == (Reason.WAITING, Flaw.MISSING)
+    assert (finding.reason, finding.defect) == (Reason.WAITING, VectorDefect.MISSING)
     assert "with at most 3 jobs before it" in finding.message
     assert (finding.remedy, finding.due_at) == ("embed-pipeline run", clock.now())
 
@@ -239,7 +242,7 @@ def test_entity_that_is_back_is_found_by_discovery(world: World) -> None:
 
 
 def test_entity_that_nobody_queued_is_mended_by_discover(world: World) -> None:
-    world.graph.create_entities([entity(1)], model=world.tools.model)
+    world.graph.create_entities([entity(1)], model=world.services.model)
 
     finding = asked(world)
 
@@ -254,7 +257,7 @@ def test_changed_text_is_still_found_by_its_earlier_one(world: World) -> None:
 
     finding = asked(world)
 
-    assert (finding.reason, finding.flaw) == (Reason.NOT_QUEUED, Flaw.STALE)
+    assert (finding.reason, finding.defect) == (Reason.NOT_QUEUED, VectorDefect.STALE)
     assert finding.findable
     assert "only by an earlier text" in finding.message
 
@@ -270,8 +273,8 @@ def test_asking_changes_nothing(world: World) -> None:
     world.create(entity(1), entity(2))
     before = world.all_jobs, world.jobs.events.recent()
 
-    why(world.tools, name="entity 1")
-    why(world.tools, name="nobody")
+    why(world.services, name="entity 1")
+    why(world.services, name="nobody")
 
     assert (world.all_jobs, world.jobs.events.recent()) == before
     assert world.graph.models() == ()

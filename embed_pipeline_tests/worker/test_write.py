@@ -8,13 +8,13 @@ from datetime import timedelta
 
 import pytest
 
+from embed_pipeline.domain.breaker import GRAPH
+from embed_pipeline.domain.job import JobStatus
+from embed_pipeline.domain.lease import RefusalReason
+from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import ErrorCategory, StoreAccessDenied, StoreFull, StoreUnavailable
-from embed_pipeline.model.breaker import GRAPH
-from embed_pipeline.model.job import JobStatus
-from embed_pipeline.model.lease import RefusalReason
-from embed_pipeline.model.switch import SwitchState
 from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.lease import lease_batch
+from embed_pipeline.worker.leasing import lease_batch
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.report import Ending
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND, FakeClock
@@ -134,7 +134,7 @@ def test_paid_vectors_are_written_when_the_graph_is_back_within_the_run(
 def test_graph_down_beyond_the_runs_time_defers_the_paid_jobs_and_pays_for_no_more(
     build: Build,
 ) -> None:
-    world = build(max_inputs=2, plan=replace(ONE_BY_ONE, drain_for=10 * SECOND, write_size=1))
+    world = build(max_inputs=2, run_limits=replace(ONE_BY_ONE, drain_for=10 * SECOND, write_size=1))
     world.fill(10)
     world.graph.on_write = world.graph.go_down
 
@@ -173,15 +173,15 @@ def test_nobody_leases_while_the_graph_is_down_and_all_goes_on_when_it_is_back(
 
 def test_graph_that_breaks_while_a_batch_is_read_charges_nobody(world: World) -> None:
     world.fill(3)
-    lease = lease_batch(world.tools, owner="worker-a")
+    lease = lease_batch(world.services, owner="worker-a")
     world.graph.go_down()
 
-    tally = drain(world.tools, owner="worker-a", first=lease)
+    tally = drain(world.services, owner="worker-a", first=lease)
 
     assert (tally.released, tally.ending) == (3, Ending.REFUSED)
     assert tally.back_at == world.clock.now() + SECOND
     assert uncharged(world)
-    refusal = lease_batch(world.tools, owner="worker-b").refusal
+    refusal = lease_batch(world.services, owner="worker-b").refusal
     assert refusal is not None
     assert refusal.reason is RefusalReason.BREAKER_OPEN
 
@@ -194,7 +194,7 @@ def test_run_waits_for_the_graph_and_embeds_everything(build: Build, clock: Fake
     own_clock.on_wait = lambda: world.graph.come_back() if len(own_clock.waits) == 5 else None
 
     tally = run_until_empty(
-        world.tools, owner="cli", recovery_interval=MINUTE, pace=world.pace(HOUR)
+        world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(HOUR)
     )
 
     assert (tally.embedded, tally.ending) == (3, Ending.QUEUE_EMPTY)
@@ -262,7 +262,7 @@ def test_graph_that_refuses_our_credentials_halts_before_a_lease(world: World) -
     world.fill(2, first=10)
     world.graph.trouble = StoreAccessDenied("The graph refuses the password.")
 
-    lease = lease_batch(world.tools, owner="worker-a")
+    lease = lease_batch(world.services, owner="worker-a")
 
     assert lease.refusal is not None
     assert (lease.refusal.reason, lease.refusal.detail) == (

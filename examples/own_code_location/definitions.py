@@ -14,17 +14,17 @@ from pathlib import Path
 import dagster as dg
 
 from embed_pipeline.defs.build import build_definitions
-from embed_pipeline.model.entity import NewEntity
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.settings import load_settings
-from embed_pipeline.worker.create import upsert_entities
-from embed_pipeline.worker.search import search
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.usecases.entities.create import upsert_entities
+from embed_pipeline.usecases.insight.search import search
+from embed_pipeline.worker.context import Services
 
 RECIPES = Path(__file__).with_name("recipes.csv")
 
 
 @dg.asset(group_name="kitchen", description="Recipes of the kitchen, as entities of the graph.")
-def recipes(tools: dg.ResourceParam[Tools]) -> dg.MaterializeResult:
+def recipes(services: dg.ResourceParam[Services]) -> dg.MaterializeResult:
     """Loading the same recipes again queues nothing; a changed text is embedded anew."""
     with RECIPES.open(newline="") as file:
         entities = [
@@ -35,7 +35,7 @@ def recipes(tools: dg.ResourceParam[Tools]) -> dg.MaterializeResult:
             )
             for row in csv.DictReader(file)
         ]
-    report = upsert_entities(tools.jobs, tools.graph, entities, model=tools.model)
+    report = upsert_entities(services.jobs, services.graph, entities, model=services.model)
     return dg.MaterializeResult(
         metadata={
             "created": report.created,
@@ -50,8 +50,8 @@ def recipes(tools: dg.ResourceParam[Tools]) -> dg.MaterializeResult:
     deps=["entity_embeddings"],
     description="What to cook on a cold evening, found by meaning.",
 )
-def recipe_finder(tools: dg.ResourceParam[Tools]) -> dg.MaterializeResult:
-    found = search(tools, "a warming soup for a cold evening", limit=3, entity_type="recipe")
+def recipe_finder(services: dg.ResourceParam[Services]) -> dg.MaterializeResult:
+    found = search(services, "a warming soup for a cold evening", limit=3, entity_type="recipe")
     hits = [f"- {hit.entity.name} ({hit.score:.2f})" for hit in found.hits]
     return dg.MaterializeResult(
         metadata={"hits": dg.MetadataValue.md("\n".join(hits)), "searched": found.searchable}

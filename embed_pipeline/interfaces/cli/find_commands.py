@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from embed_pipeline.domain.diagnosis import Finding
+from embed_pipeline.domain.embedding import MOST_HITS
+from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import AsJson, console, show, show_rows
-from embed_pipeline.model.embedding import MOST_HITS
-from embed_pipeline.model.finding import Finding
-from embed_pipeline.model.job import EntityUid
-from embed_pipeline.worker import search as searching
-from embed_pipeline.worker import why as asking
+from embed_pipeline.usecases.insight import search as searching
+from embed_pipeline.usecases.insight import why as asking
 
 
 def search(
@@ -27,8 +27,8 @@ def search(
 
     Example: `embed-pipeline search "keeps food cold without electricity" --type Invention`
     """
-    with session.tools() as (tools, _):
-        result = searching.search(tools, query, limit=limit, entity_type=entity_type)
+    with session.services() as (services, _):
+        result = searching.search(services, query, limit=limit, entity_type=entity_type)
     hits = [
         {
             "score": round(hit.score, 4),
@@ -64,8 +64,8 @@ def why(
     """
     if name is None and key is None:
         raise typer.BadParameter("name an entity, or give its --key")
-    with session.tools() as (tools, _):
-        findings = asking.why(tools, name=name, key=None if key is None else EntityUid(key))
+    with session.services() as (services, _):
+        findings = asking.why(services, name=name, key=None if key is None else EntityUid(key))
     if as_json:
         show({"findings": [_facts(finding) for finding in findings]}, as_json=True, title="Why")
     else:
@@ -84,7 +84,7 @@ def _facts(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "remedy": finding.remedy,
         "findable": finding.findable,
-        "flaw": finding.flaw,
+        "flaw": finding.defect,
         "due_at": finding.due_at,
         "key": entity.uid if entity else None,
         "name": entity.name if entity else None,

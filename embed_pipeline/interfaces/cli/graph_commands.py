@@ -10,14 +10,14 @@ from typing import Annotated
 
 import typer
 
+from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import MOMENT_FORMATS, AsJson, say, show, show_rows
 from embed_pipeline.interfaces.cli.progress import progress
-from embed_pipeline.model.job import EntityUid
-from embed_pipeline.worker import discover as discovering
-from embed_pipeline.worker import force as forcing
-from embed_pipeline.worker import search as searching
-from embed_pipeline.worker import summarise as summarising
+from embed_pipeline.usecases.entities import discover as discovering
+from embed_pipeline.usecases.entities import force as forcing
+from embed_pipeline.usecases.insight import search as searching
+from embed_pipeline.usecases.insight import summary as summarising
 
 
 def coverage(as_json: AsJson = False) -> None:
@@ -27,10 +27,10 @@ def coverage(as_json: AsJson = False) -> None:
 
     Example: `embed-pipeline coverage`
     """
-    with session.tools() as (tools, _):
-        counted = tools.graph.coverage(model=tools.model)
-        queue = tools.jobs.get_queue_status()
-        model = tools.model
+    with session.services() as (services, _):
+        counted = services.graph.coverage(model=services.model)
+        queue = services.jobs.get_queue_status()
+        model = services.model
     counts = asdict(counted) | {
         "failed": queue.failed,
         "queued": queue.pending + queue.processing,
@@ -54,9 +54,9 @@ def discover(as_json: AsJson = False) -> None:
 
     Example: `embed-pipeline discover`
     """
-    with session.tools() as (tools, _), progress("Looking") as told:
+    with session.services() as (services, _), progress("Looking") as told:
         report = discovering.discover(
-            tools, on_page=lambda so_far: told(so_far.examined, f"{so_far.new_jobs:,} queued")
+            services, on_page=lambda so_far: told(so_far.examined, f"{so_far.new_jobs:,} queued")
         )
     show(asdict(report), as_json=as_json, title="Discovery")
 
@@ -73,9 +73,9 @@ def force(
 
     Examples: `embed-pipeline force "Zeer pot"`, `embed-pipeline force --limit 50`
     """
-    with session.tools() as (tools, _):
+    with session.services() as (services, _):
         report = forcing.force_embedding(
-            tools, entity_name=name, key=None if key is None else EntityUid(key), limit=limit
+            services, entity_name=name, key=None if key is None else EntityUid(key), limit=limit
         )
     say(report.message, asdict(report), as_json=as_json)
 
@@ -93,10 +93,10 @@ def summary(
 
     Example: `embed-pipeline summary --searches examples/searches.json`
     """
-    with session.tools() as (tools, _):
-        page = summarising.summarise(tools, since=since and since.replace(tzinfo=UTC))
+    with session.services() as (services, _):
+        page = summarising.summarise(services, since=since and since.replace(tzinfo=UTC))
         queries = summarising.read_queries(searches) if searches else ()
-        found = [(query, searching.search(tools, query, limit=3)) for query in queries]
+        found = [(query, searching.search(services, query, limit=3)) for query in queries]
     facts = page.facts() | {
         f"“{query}”": [f"{hit.entity.name} ({hit.score:.2f})" for hit in result.hits]
         for query, result in found

@@ -8,16 +8,16 @@ from typing import Annotated
 
 import typer
 
+from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import ErrorCategory, RequestError
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import AsJson, say, show_rows
 from embed_pipeline.interfaces.cli.progress import progress
-from embed_pipeline.model.job import EntityUid
 from embed_pipeline.ports.job_store import JobStore
-from embed_pipeline.worker import cancel as cancelling
-from embed_pipeline.worker import control as controlling
-from embed_pipeline.worker import failed as failing
-from embed_pipeline.worker.named import the_one
+from embed_pipeline.usecases.entities.named import the_one
+from embed_pipeline.usecases.queue import cancel as cancelling
+from embed_pipeline.usecases.queue import control as controlling
+from embed_pipeline.usecases.queue import failures as failing
 
 Category = Annotated[
     ErrorCategory | None, typer.Option(help="Only failures of this category.", case_sensitive=False)
@@ -92,12 +92,14 @@ def cancel(
         with session.job_store() as (jobs, _):
             count = _cancel_all(jobs, limit=limit, yes=yes)
     else:
-        with session.tools() as (tools, _):
+        with session.services() as (services, _):
             # A key needs no entity: jobs of one that was deleted can be cancelled too.
             uid = (
-                EntityUid(key) if key is not None else the_one(tools.graph, name=name, key=None).uid
+                EntityUid(key)
+                if key is not None
+                else the_one(services.graph, name=name, key=None).uid
             )
-            count = len(cancelling.cancel_entity(tools.jobs, uid))
+            count = len(cancelling.cancel_entity(services.jobs, uid))
     say(f"Cancelled {count:,} pending jobs.", {"cancelled": count}, as_json=as_json)
 
 

@@ -47,8 +47,10 @@ def metrics(
 
     Example: `embed-pipeline metrics --serve`
     """
-    with session.tools() as (tools, settings):
-        reader = Reader(tools, counts_every=timedelta(seconds=counts_every), on_problem=_complain)
+    with session.services() as (services, settings):
+        reader = Reader(
+            services, counts_every=timedelta(seconds=counts_every), on_problem=_complain
+        )
         registry = registry_of(reader, with_reaper=settings.reaper is not None)
         if not serve:
             typer.echo(as_text(registry), nl=False)

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from embed_pipeline.domain.health import HealthStatus
 from embed_pipeline.errors import CriticalError, TransientError
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import AsJson, say, show
-from embed_pipeline.model.health import HealthStatus
-from embed_pipeline.worker import cleanup as cleaning
-from embed_pipeline.worker import control as controlling
+from embed_pipeline.usecases.queue import cleanup as cleaning
+from embed_pipeline.usecases.queue import control as controlling
 from embed_pipeline.worker import recover as recovering
 
 Reason = Annotated[str, typer.Option(help="Why; it is shown to everybody who asks.")]

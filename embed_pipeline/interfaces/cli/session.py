@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager
 from embed_pipeline import telemetry, wiring
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.settings import Settings, load_settings
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.context import Services
 
 
 def settings(over: Mapping[str, str] | None = None, *, say_notes: bool = True) -> Settings:
@@ -31,15 +31,15 @@ def job_store() -> Iterator[tuple[JobStore, Settings]]:
 
 
 @contextmanager
-def tools() -> Iterator[tuple[Tools, Settings]]:
+def services() -> Iterator[tuple[Services, Settings]]:
     loaded = settings()
     with opened_tools(loaded) as opened:
         yield opened, loaded
 
 
 @contextmanager
-def opened_tools(loaded: Settings) -> Iterator[Tools]:
-    opened = wiring.open_tools(loaded)
+def opened_tools(loaded: Settings) -> Iterator[Services]:
+    opened = wiring.open_services(loaded)
     with ExitStack() as stack:
         for part in (opened.jobs, opened.graph, opened.provider, opened.limiter):
             stack.enter_context(closing(part))

@@ -11,13 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from embed_pipeline import __version__, wiring
+from embed_pipeline.domain.check import CheckResult, Condition, broken, note, ok
 from embed_pipeline.errors import ConfigurationError, EmbedPipelineError
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import AsJson, say, show_rows
-from embed_pipeline.model.check import Check, Condition, broken, note, ok
 from embed_pipeline.settings import Settings
-from embed_pipeline.worker import doctor as examining
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.usecases.insight import doctor as examining
+from embed_pipeline.worker.context import Services
 
 PASSWORDS = ("EMBED_QUEUE_PASSWORD", "EMBED_GRAPH_PASSWORD")
 STORES = ("queue", "graph")
@@ -93,7 +93,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _checks(*, request: bool) -> Iterator[Check]:
+def _checks(*, request: bool) -> Iterator[CheckResult]:
     """Later parts need earlier ones: without settings nothing else can be looked at."""
     yield examining.versions(__version__, platform.python_version())
     yield examining.extras()
@@ -110,19 +110,19 @@ def _checks(*, request: bool) -> Iterator[Check]:
     yield from stores
     if any(check.condition is Condition.BROKEN for check in stores):
         return
-    with session.opened_tools(settings) as tools:
+    with session.opened_tools(settings) as services:
         # A file that is not there yet would be made by a look into it.
         made = all(check.condition is Condition.OK for check in stores if check.part in STORES)
         if made:
-            yield from _checks_of_work(tools)
+            yield from _checks_of_work(services)
         if request:
-            yield examining.check_provider(tools, within_budget=made)
+            yield examining.check_provider(services, within_budget=made)
 
 
-def _checks_of_work(tools: Tools) -> Iterator[Check]:
+def _checks_of_work(services: Services) -> Iterator[CheckResult]:
     for look in (examining.check_model, examining.check_queue_state):
         try:
-            yield from look(tools)
+            yield from look(services)
         except EmbedPipelineError as error:
             yield broken("stores", str(error), "embed-pipeline init")
 

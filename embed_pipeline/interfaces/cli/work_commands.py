@@ -10,15 +10,15 @@ from typing import Annotated
 
 import typer
 
+from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import MOMENT_FORMATS, AsJson, say, show
 from embed_pipeline.interfaces.cli.progress import Told, progress, terminated_like_ctrl_c
-from embed_pipeline.model.job import JobStatus
-from embed_pipeline.worker import export as exporting
-from embed_pipeline.worker import load as loading
+from embed_pipeline.usecases.files import export as exporting
+from embed_pipeline.usecases.files import load as loading
 from embed_pipeline.worker.loop import run_until_empty
-from embed_pipeline.worker.pace import Pace
 from embed_pipeline.worker.report import Ending, Tally
+from embed_pipeline.worker.stop import Deadline
 
 
 def load(
@@ -33,9 +33,9 @@ def load(
 
     Examples: `embed-pipeline load examples/sample_graph.csv`, `embed-pipeline load graph.jsonl`
     """
-    with session.tools() as (tools, _), progress("Loading") as told:
+    with session.services() as (services, _), progress("Loading") as told:
         report = loading.load_file(
-            tools,
+            services,
             file,
             on_page=lambda so_far: told(so_far.rows, f"rows, {so_far.refused:,} refused"),
         )
@@ -65,17 +65,17 @@ def run(as_json: AsJson = False) -> None:
 
     Example: `embed-pipeline run`
     """
-    with session.tools() as (tools, settings), terminated_like_ctrl_c():
-        queued = tools.jobs.get_queue_status()
+    with session.services() as (services, settings), terminated_like_ctrl_c():
+        queued = services.jobs.get_queue_status()
         with progress("Embedding", total=queued.pending + queued.processing) as told:
             tally = run_until_empty(
-                tools,
+                services,
                 owner=_worker_id(),
                 recovery_interval=settings.queue.recovery_interval,
-                pace=Pace(tools.clock, limit=None),
+                deadline=Deadline(services.clock, limit=None),
                 on_batch=_LiveView(told),
             )
-        switch = tools.jobs.switch.read()
+        switch = services.jobs.switch.read()
     stopped = {} if switch.is_running else {"queue": f"{switch.state}: {switch.reason}"}
     show(_summary(tally) | stopped, as_json=as_json, title="Run")
     if tally.failed or tally.ending in (Ending.REFUSED, Ending.HALTED):

@@ -10,7 +10,7 @@ from mcp.types import CallToolResult, TextContent
 from embed_pipeline.errors import EmbedPipelineError, ErrorCategory, RequestError
 from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer
 from embed_pipeline.telemetry import emit, redact
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.context import Services
 
 ADVICE: Mapping[ErrorCategory, str] = {
     ErrorCategory.TRANSIENT: "It may pass by itself: try again in a minute.",
@@ -19,10 +19,10 @@ ADVICE: Mapping[ErrorCategory, str] = {
 }
 
 
-def call(tools: Tools, tool: AgentTool[Any], given: Mapping[str, Any]) -> CallToolResult:
+def call(services: Services, tool: AgentTool[Any], given: Mapping[str, Any]) -> CallToolResult:
     """Blocks, and raises nothing that the tool raised."""
     try:
-        return _answered(tool.call(tools, given))
+        return _answered(tool.call(services, given))
     except RequestError as error:
         return _refused(str(error))
     except EmbedPipelineError as error:

@@ -6,12 +6,12 @@ from typing import Any
 
 from pydantic import AliasChoices, Field, model_validator
 
+from embed_pipeline.domain.entity import NewEntity, TextValue
+from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments, Shape
-from embed_pipeline.model.entity import NewEntity, TextValue
-from embed_pipeline.model.job import EntityUid
-from embed_pipeline.worker import create as creating
-from embed_pipeline.worker import force as forcing
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.usecases.entities import create as creating
+from embed_pipeline.usecases.entities import force as forcing
+from embed_pipeline.worker.context import Services
 
 MOST_ENTITIES = 500
 """Of one call: a transaction of milliseconds, and an answer that fits a model's context."""
@@ -40,9 +40,9 @@ class ForceAnswer(Answer):
     """Jobs that are new, or forced now."""
 
 
-def _force(tools: Tools, given: ForceArguments) -> ForceAnswer:
+def _force(services: Services, given: ForceArguments) -> ForceAnswer:
     report = forcing.force_embedding(
-        tools,
+        services,
         entity_name=given.entity_name,
         key=None if given.key is None else EntityUid(given.key),
         limit=given.limit,
@@ -119,9 +119,9 @@ class CreateAnswer(Answer):
     """What became of each, in the order they were given."""
 
 
-def _create(tools: Tools, given: CreateArguments) -> CreateAnswer:
+def _create(services: Services, given: CreateArguments) -> CreateAnswer:
     new = [entity.as_new() for entity in given.entities]
-    report = creating.create_entities(tools.jobs, tools.graph, new, model=tools.model)
+    report = creating.create_entities(services.jobs, services.graph, new, model=services.model)
     message = f"{report.created} created, each with its embedding job."
     if not report.queued:
         message = (

@@ -6,16 +6,16 @@ from datetime import datetime
 
 from pydantic import Field
 
+from embed_pipeline.domain.embedding import Coverage
+from embed_pipeline.domain.job import QueueStatus
+from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import CriticalError, ErrorCategory, TransientError
 from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments
-from embed_pipeline.model.embedding import Coverage
-from embed_pipeline.model.job import QueueStatus
-from embed_pipeline.model.switch import SwitchState
 from embed_pipeline.telemetry import redact
-from embed_pipeline.worker import look as looking
-from embed_pipeline.worker.control import retry_failed
-from embed_pipeline.worker.force import MOST
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.usecases.entities.force import MOST
+from embed_pipeline.usecases.queue import readiness as looking
+from embed_pipeline.usecases.queue.control import retry_failed
+from embed_pipeline.worker.context import Services
 
 UNREACHABLE = "CRITICAL (queue unreachable)"
 
@@ -51,10 +51,10 @@ class StatusAnswer(Answer):
     """What to do about each gap."""
 
 
-def _status(tools: Tools, given: Arguments) -> StatusAnswer:
-    coverage = tools.graph.coverage(model=tools.model)
-    queue = tools.jobs.get_queue_status()
-    outlook = looking.look(tools.jobs, tools.limiter, model=tools.model)
+def _status(services: Services, given: Arguments) -> StatusAnswer:
+    coverage = services.graph.coverage(model=services.model)
+    queue = services.jobs.get_queue_status()
+    outlook = looking.look(services.jobs, services.limiter, model=services.model)
     percent = "no entities" if coverage.percent is None else f"{coverage.percent:.1f} %"
     return StatusAnswer(
         message=(
@@ -62,7 +62,7 @@ def _status(tools: Tools, given: Arguments) -> StatusAnswer:
             f"({percent}). Jobs: {queue.pending + queue.processing} queued, "
             f"{queue.failed} failed."
         ),
-        model=tools.model,
+        model=services.model,
         entities=coverage.entities,
         embedded=coverage.embedded,
         missing=coverage.missing,
@@ -73,7 +73,7 @@ def _status(tools: Tools, given: Arguments) -> StatusAnswer:
         processing=queue.processing,
         completed=queue.completed,
         failed=queue.failed,
-        queue=tools.jobs.switch.read().state,
+        queue=services.jobs.switch.read().state,
         idle_because=outlook.reason,
         remedies=_remedies(coverage, queue),
     )
@@ -120,9 +120,9 @@ class HealthAnswer(Answer):
     """Why it is not HEALTHY, and what else deserves attention."""
 
 
-def _health(tools: Tools, given: Arguments) -> HealthAnswer:
+def _health(services: Services, given: Arguments) -> HealthAnswer:
     try:
-        report = tools.jobs.health.report()
+        report = services.jobs.health.report()
     except (TransientError, CriticalError) as error:
         # A monitor's question deserves an answer, most of all when the queue is down.
         reason = redact(str(error))
@@ -168,9 +168,9 @@ class RetryAnswer(Answer):
     """Jobs that stay failed."""
 
 
-def _retry(tools: Tools, given: RetryArguments) -> RetryAnswer:
-    retried = retry_failed(tools.jobs, category=given.category, limit=min(given.limit, MOST))
-    failed = tools.jobs.get_queue_status().failed
+def _retry(services: Services, given: RetryArguments) -> RetryAnswer:
+    retried = retry_failed(services.jobs, category=given.category, limit=min(given.limit, MOST))
+    failed = services.jobs.get_queue_status().failed
     message = f"Pending again: {len(retried)}; still failed: {failed}."
     if given.limit > MOST:
         message += f" The limit was capped at {MOST}."

@@ -6,13 +6,13 @@ from datetime import datetime
 
 from pydantic import Field
 
+from embed_pipeline.domain.diagnosis import Finding, Reason
+from embed_pipeline.domain.embedding import MOST_HITS, SearchResult, VectorDefect
+from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments, Shape
-from embed_pipeline.model.embedding import MOST_HITS, Flaw, SearchResult
-from embed_pipeline.model.finding import Finding, Reason
-from embed_pipeline.model.job import EntityUid
-from embed_pipeline.worker import search as searching
-from embed_pipeline.worker.tools import Tools
-from embed_pipeline.worker.why import why
+from embed_pipeline.usecases.insight import search as searching
+from embed_pipeline.usecases.insight.why import why
+from embed_pipeline.worker.context import Services
 
 LONGEST_TEXT = 1_000
 """Characters of a hit's text: entities can hold megabytes, a model's context cannot."""
@@ -52,9 +52,9 @@ class SearchAnswer(Answer):
     """Entities (of that type) in the graph."""
 
 
-def _search(tools: Tools, given: SearchArguments) -> SearchAnswer:
+def _search(services: Services, given: SearchArguments) -> SearchAnswer:
     result = searching.search(
-        tools, given.query, limit=min(given.limit, MOST_HITS), entity_type=given.entity_type
+        services, given.query, limit=min(given.limit, MOST_HITS), entity_type=given.entity_type
     )
     return SearchAnswer(
         message=_told(result, capped=given.limit > MOST_HITS),
@@ -120,7 +120,7 @@ class EntityFinding(Shape):
     """The same in one word."""
     findable: bool
     """A search can return the entity, if only by an earlier text."""
-    flaw: Flaw | None
+    flaw: VectorDefect | None
     """What is wrong with its vector; null when nothing is, or there is no such entity."""
     due_at: datetime | None
     """When it goes on by itself, as far as that is known."""
@@ -135,9 +135,9 @@ class WhyAnswer(Answer):
     """One for each entity of that name."""
 
 
-def _why(tools: Tools, given: WhyArguments) -> WhyAnswer:
+def _why(services: Services, given: WhyArguments) -> WhyAnswer:
     key = None if given.key is None else EntityUid(given.key)
-    found = why(tools, name=given.entity_name, key=key)
+    found = why(services, name=given.entity_name, key=key)
     return WhyAnswer(
         message=" ".join(finding.message for finding in found),
         findings=[_as_answer(finding) for finding in found],
@@ -149,7 +149,7 @@ def _as_answer(finding: Finding) -> EntityFinding:
         message=finding.message,
         reason=finding.reason,
         findable=finding.findable,
-        flaw=finding.flaw,
+        flaw=finding.defect,
         due_at=finding.due_at,
         remedy=finding.remedy,
         key=None if finding.entity is None else finding.entity.uid,

@@ -19,7 +19,7 @@ from embed_pipeline import __version__, telemetry, wiring
 from embed_pipeline.interfaces.mcp.calling import call
 from embed_pipeline.interfaces.mcp.catalogue import INSTRUCTIONS, TOOLS
 from embed_pipeline.settings import Settings, load_settings
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.context import Services
 
 NAME = "embed-pipeline"
 
@@ -37,7 +37,7 @@ def serve() -> None:
         anyio.run(_serve, server_for(_opened(settings, stack)), stack.close)
 
 
-def server_for(tools: Tools) -> Server[dict[str, Any]]:
+def server_for(services: Services) -> Server[dict[str, Any]]:
     async def list_tools(
         context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
@@ -51,7 +51,7 @@ def server_for(tools: Tools) -> Server[dict[str, Any]]:
             known = ", ".join(TOOLS)
             raise MCPError(types.INVALID_PARAMS, f"No tool {params.name!r}; there are: {known}.")
         # Not abandoned when the client cancels: the stores stay open until the call has ended.
-        return await anyio.to_thread.run_sync(call, tools, tool, params.arguments or {})
+        return await anyio.to_thread.run_sync(call, services, tool, params.arguments or {})
 
     return Server(
         NAME,
@@ -64,11 +64,11 @@ def server_for(tools: Tools) -> Server[dict[str, Any]]:
     )
 
 
-def _opened(settings: Settings, stack: ExitStack) -> Tools:
-    tools = wiring.open_tools(settings)
-    for part in (tools.jobs, tools.graph, tools.provider, tools.limiter):
+def _opened(settings: Settings, stack: ExitStack) -> Services:
+    services = wiring.open_services(settings)
+    for part in (services.jobs, services.graph, services.provider, services.limiter):
         stack.enter_context(closing(part))
-    return tools
+    return services
 
 
 async def _serve(server: Server[Any], close_stores: Callable[[], None]) -> None:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic.json_schema import GenerateJsonSchema
 
 from embed_pipeline.errors import RequestError
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.context import Services
 
 LONGEST_QUOTE = 60
 
@@ -48,14 +48,14 @@ class AgentTool(Generic[ArgumentsT]):
     description: str
     arguments: type[ArgumentsT]
     answer: type[Answer]
-    run: Callable[[Tools, ArgumentsT], Answer]
+    run: Callable[[Services, ArgumentsT], Answer]
     """Blocks; the server calls it in a thread."""
     changes: bool = False
     repeatable: bool = True
     """A second call with the same arguments changes nothing more."""
 
-    def call(self, tools: Tools, given: Mapping[str, Any]) -> Answer:
-        return self.run(tools, self._checked(given))
+    def call(self, services: Services, given: Mapping[str, Any]) -> Answer:
+        return self.run(services, self._checked(given))
 
     def listed(self) -> ListedTool:
         return ListedTool(

@@ -8,10 +8,10 @@ from prometheus_client.core import CollectorRegistry, CounterMetricFamily, Gauge
 from prometheus_client.registry import Collector
 
 from embed_pipeline import __version__
+from embed_pipeline.domain.embedding import Coverage
+from embed_pipeline.domain.health import HealthStatus
+from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.interfaces.metrics.reading import QueueReading, Reader, Reading
-from embed_pipeline.model.embedding import Coverage
-from embed_pipeline.model.health import HealthStatus
-from embed_pipeline.model.switch import SwitchState
 
 COUNTERS = {
     "jobs_enqueued": "Jobs put into the queue.",
@@ -142,8 +142,8 @@ def _budget(queue: QueueReading) -> Iterator[Metric]:
 
 def _graph(coverage: Coverage, model: str) -> Iterator[Metric]:
     yield _gauge("entities", "Valid entities of the graph.", coverage.entities)
-    flaws = ("missing", "stale", "wrong_model", "wrong_dimension")
-    states = {name: getattr(coverage, name) for name in ("embedded", *flaws)}
+    defects = ("missing", "stale", "wrong_model", "wrong_dimension")
+    states = {name: getattr(coverage, name) for name in ("embedded", *defects)}
     yield _gauges("entity_vectors", "Valid entities by the state of their vector.", "state", states)
     if coverage.percent is not None:
         yield _gauges(

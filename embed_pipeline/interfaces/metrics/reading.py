@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
+from embed_pipeline.domain.breaker import GRAPH, Breaker
+from embed_pipeline.domain.embedding import Coverage
+from embed_pipeline.domain.health import HealthReport
+from embed_pipeline.domain.job import QueueStatus, provider_of
+from embed_pipeline.domain.switch import Switch
+from embed_pipeline.domain.window import Allowance, RateLimit
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.interfaces.metrics.recent import Recent
-from embed_pipeline.model.breaker import GRAPH, Breaker
-from embed_pipeline.model.embedding import Coverage
-from embed_pipeline.model.health import HealthReport
-from embed_pipeline.model.job import QueueStatus, provider_of
-from embed_pipeline.model.switch import Switch
-from embed_pipeline.model.window import Allowance, RateLimit
 from embed_pipeline.ports.clock import Clock
-from embed_pipeline.worker.tools import Tools
+from embed_pipeline.worker.context import Services
 
 T = TypeVar("T")
 
@@ -56,17 +56,17 @@ class Reader:
 
     def __init__(
         self,
-        tools: Tools,
+        services: Services,
         *,
         counts_every: timedelta = COUNTS_EVERY,
         clock: Clock | None = None,
         on_problem: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._tools = tools
+        self._services = services
         self._on_problem = on_problem
         self._problems: dict[str, str] = {}
-        clock = clock or tools.clock
-        self._status = Recent(tools.jobs.get_queue_status, for_=counts_every, clock=clock)
+        clock = clock or services.clock
+        self._status = Recent(services.jobs.get_queue_status, for_=counts_every, clock=clock)
         self._coverage = Recent(self._count_coverage, for_=counts_every, clock=clock)
 
     def read(self) -> Reading:
@@ -74,7 +74,7 @@ class Reader:
         with ThreadPoolExecutor(max_workers=1) as beside:
             coverage = beside.submit(self._unless_down, "graph", self._coverage)
             queue = self._unless_down("queue", self._read_queue)
-            return Reading(model=self._tools.model, queue=queue, coverage=coverage.result())
+            return Reading(model=self._services.model, queue=queue, coverage=coverage.result())
 
     def _unless_down(self, database: str, read: Callable[[], T]) -> T | None:
         try:
@@ -88,7 +88,7 @@ class Reader:
         return answer
 
     def _read_queue(self) -> QueueReading:
-        jobs, limiter, model = self._tools.jobs, self._tools.limiter, self._tools.model
+        jobs, limiter, model = self._services.jobs, self._services.limiter, self._services.model
         now, due, allowance = jobs.now(), jobs.next_due(model=model), limiter.allowance()
         return QueueReading(
             counters=jobs.counters.read(),
@@ -105,7 +105,7 @@ class Reader:
         )
 
     def _count_coverage(self) -> Coverage:
-        return self._tools.graph.coverage(model=self._tools.model)
+        return self._services.graph.coverage(model=self._services.model)
 
 
 def _not_negative(duration: timedelta) -> timedelta:

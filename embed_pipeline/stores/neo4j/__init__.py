@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from embed_pipeline.domain.check import CheckResult
+from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.errors import ConfigurationError
-from embed_pipeline.model.check import Check
-from embed_pipeline.model.policy import QueuePolicy
-from embed_pipeline.model.window import RateLimit
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.stores.config import Server, StoreConfig
-from embed_pipeline.stores.neo4j import schema
-from embed_pipeline.stores.neo4j.adoption import sentences_on_jobs_left
-from embed_pipeline.stores.neo4j.entity_graph import Graph
-from embed_pipeline.stores.neo4j.entity_store import Neo4jEntityStore
-from embed_pipeline.stores.neo4j.examining import examine_database
-from embed_pipeline.stores.neo4j.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.model_registry import ensure_indexes, read_models
-from embed_pipeline.stores.neo4j.queue import QueueDatabase
-from embed_pipeline.stores.neo4j.rate_limiter import Neo4jRateLimiter
-from embed_pipeline.stores.neo4j.session import (
+from embed_pipeline.stores.neo4j.driver.database import (
     CONNECT_TIMEOUT,
-    HURRY,
     RETRY_TIME,
+    SHORT_TIMEOUT,
     Neo4jDatabase,
 )
+from embed_pipeline.stores.neo4j.graph.backend import Graph
+from embed_pipeline.stores.neo4j.graph.entity_store import Neo4jEntityStore
+from embed_pipeline.stores.neo4j.graph.models import ensure_indexes, read_models
+from embed_pipeline.stores.neo4j.queue.adoption import sentences_on_jobs_left
+from embed_pipeline.stores.neo4j.queue.backend import QueueDatabase
+from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
+from embed_pipeline.stores.neo4j.queue.rate_limiter import Neo4jRateLimiter
+from embed_pipeline.stores.neo4j.setup import schema
+from embed_pipeline.stores.neo4j.setup.doctor import diagnose_database
 
 
 class Neo4jQueue:
@@ -48,14 +48,14 @@ def open_graph(config: StoreConfig) -> Neo4jEntityStore:
     return Neo4jEntityStore(database, mapping=config.mapping)
 
 
-def examine(config: StoreConfig) -> list[Check]:
+def diagnose(config: StoreConfig) -> list[CheckResult]:
     clock = config.clock or SystemClock()
     queue, graph = _database(config.queue, config), _database(config.graph, config)
     check_graph = partial(schema.check_graph, mapping=config.mapping)
     try:
         return [
-            *examine_database("queue", queue, check_schema=schema.check_queue, now=clock.now),
-            *examine_database("graph", graph, check_schema=check_graph, now=clock.now),
+            *diagnose_database("queue", queue, check_schema=schema.check_queue, now=clock.now),
+            *diagnose_database("graph", graph, check_schema=check_graph, now=clock.now),
         ]
     finally:
         queue.close()
@@ -102,7 +102,7 @@ def _database(
         password=server.password,
         database=server.database,
         clock=config.clock,
-        connect_timeout=HURRY if config.hurried else CONNECT_TIMEOUT,
-        retry_time=HURRY if config.hurried else RETRY_TIME,
+        connect_timeout=SHORT_TIMEOUT if config.fail_fast else CONNECT_TIMEOUT,
+        retry_time=SHORT_TIMEOUT if config.fail_fast else RETRY_TIME,
         check=check,
     )

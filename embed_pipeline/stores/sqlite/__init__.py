@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from embed_pipeline.model.check import Check, ok
-from embed_pipeline.model.policy import QueuePolicy
-from embed_pipeline.model.window import RateLimit
+from embed_pipeline.domain.check import CheckResult, ok
+from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.stores.config import StoreConfig
-from embed_pipeline.stores.sqlite.entity_store import SqliteEntityStore
-from embed_pipeline.stores.sqlite.examining import examine_file
-from embed_pipeline.stores.sqlite.job_store import SqliteJobStore
-from embed_pipeline.stores.sqlite.queue import QueueFile
-from embed_pipeline.stores.sqlite.rate_limiter import SqliteRateLimiter
+from embed_pipeline.stores.sqlite.doctor import diagnose_file
+from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
+from embed_pipeline.stores.sqlite.queue.backend import QueueFile
+from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
+from embed_pipeline.stores.sqlite.queue.rate_limiter import SqliteRateLimiter
 
 QUEUE_FILE, GRAPH_FILE = "queue.sqlite", "graph.sqlite"
 _FILES = (("queue", QUEUE_FILE), ("graph", GRAPH_FILE))
@@ -34,12 +34,12 @@ def open_graph(config: StoreConfig) -> SqliteEntityStore:
     return SqliteEntityStore(config.home / GRAPH_FILE, mapping=config.mapping, clock=config.clock)
 
 
-def examine(config: StoreConfig) -> list[Check]:
+def diagnose(config: StoreConfig) -> list[CheckResult]:
     queue, graph = open_queue(config), open_graph(config)
     try:
         return [
-            examine_file("queue", config.home / QUEUE_FILE, queue.jobs.get_queue_status),
-            examine_file("graph", config.home / GRAPH_FILE, graph.models),
+            diagnose_file("queue", config.home / QUEUE_FILE, queue.jobs.get_queue_status),
+            diagnose_file("graph", config.home / GRAPH_FILE, graph.models),
             ok("clock", "leases are timed by the clock of this machine"),
         ]
     finally:

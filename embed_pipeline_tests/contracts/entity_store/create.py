@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from embed_pipeline.domain.entity import NewEntity, uid_for
 from embed_pipeline.errors import RequestError
-from embed_pipeline.model.entity import NewEntity, uid_for
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from embed_pipeline.domain.embedding import Bookmark
+from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
-from embed_pipeline.model.embedding import Bookmark
-from embed_pipeline.model.job import EntityUid
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,

@@ -7,8 +7,8 @@ from threading import Barrier
 
 import pytest
 
+from embed_pipeline.domain.embedding import ModelRecord, ModelState
 from embed_pipeline.errors import RequestError
-from embed_pipeline.model.embedding import ModelRecord, ModelState
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline_tests.contracts.entity_store.scene import (
     DIMENSIONS,

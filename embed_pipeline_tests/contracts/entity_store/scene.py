@@ -7,9 +7,15 @@ from typing import Protocol
 
 import numpy as np
 
-from embed_pipeline.model.embedding import ModelRecord, ModelState, Vector, VectorWrite, WriteReport
-from embed_pipeline.model.entity import Entity, NewEntity, TextValue
-from embed_pipeline.model.job import EntityUid
+from embed_pipeline.domain.embedding import (
+    ModelRecord,
+    ModelState,
+    Vector,
+    VectorWrite,
+    WriteReport,
+)
+from embed_pipeline.domain.entity import Entity, NewEntity, TextValue
+from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline_tests.clocks import FakeClock
 

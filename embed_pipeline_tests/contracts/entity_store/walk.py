@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from embed_pipeline.domain.embedding import VectorDefect
+from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
-from embed_pipeline.model.embedding import Flaw
-from embed_pipeline.model.job import EntityUid
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,
@@ -21,9 +21,11 @@ from embed_pipeline_tests.contracts.entity_store.scene import (
 )
 
 
-def flaws_found(store: EntityStore, *wanted: Flaw, model: str = MODEL) -> dict[EntityUid, Flaw]:
-    page = store.walk(model=model, flaws=wanted or tuple(Flaw), after=None, size=100)
-    return {candidate.entity.uid: candidate.flaw for candidate in page.candidates}
+def flaws_found(
+    store: EntityStore, *wanted: VectorDefect, model: str = MODEL
+) -> dict[EntityUid, VectorDefect]:
+    page = store.walk(model=model, defects=wanted or tuple(VectorDefect), after=None, size=100)
+    return {candidate.entity.uid: candidate.defect for candidate in page.candidates}
 
 
 class WalkContract:
@@ -37,12 +39,12 @@ class WalkContract:
         backend.replace_vector(uid(4), vector(1, 2))
 
         assert flaws_found(store) == {
-            uid(2): Flaw.STALE,
-            uid(3): Flaw.WRONG_MODEL,
-            uid(4): Flaw.WRONG_DIMENSION,
-            uid(5): Flaw.MISSING,
+            uid(2): VectorDefect.STALE,
+            uid(3): VectorDefect.WRONG_MODEL,
+            uid(4): VectorDefect.WRONG_DIMENSION,
+            uid(5): VectorDefect.MISSING,
         }
-        assert flaws_found(store, Flaw.STALE) == {uid(2): Flaw.STALE}
+        assert flaws_found(store, VectorDefect.STALE) == {uid(2): VectorDefect.STALE}
 
     def test_named_entities_are_judged_as_the_walk_does(
         self, store: EntityStore, backend: GraphBackend
@@ -53,11 +55,11 @@ class WalkContract:
         backend.relabel_vector(uid(3), OTHER_MODEL)
         store.soft_delete([uid(6)])
 
-        judged = store.judge([*uids([1, 2, 3, 4, 6]), EntityUid("unknown")], model=MODEL)
+        judged = store.classify([*uids([1, 2, 3, 4, 6]), EntityUid("unknown")], model=MODEL)
 
         good = {uid(1): None}
         assert judged == flaws_found(store) | good
-        assert store.judge([], model=MODEL) == {}
+        assert store.classify([], model=MODEL) == {}
 
     def test_text_changed_by_another_writer_is_found_as_stale(
         self, store: EntityStore, backend: GraphBackend
@@ -65,7 +67,7 @@ class WalkContract:
         add_embedded(store, 1)
         backend.set_text(uid(1), "name", "renamed by somebody")
 
-        page = store.walk(model=MODEL, flaws=[Flaw.STALE], after=None, size=10)
+        page = store.walk(model=MODEL, defects=[VectorDefect.STALE], after=None, size=10)
 
         assert page.candidates[0].entity.texts[0] == "renamed by somebody"
 
@@ -77,7 +79,7 @@ class WalkContract:
         examined = 0
         after: EntityUid | None = None
         for _ in range(20):
-            page = store.walk(model=MODEL, flaws=[Flaw.MISSING], after=after, size=4)
+            page = store.walk(model=MODEL, defects=[VectorDefect.MISSING], after=after, size=4)
             seen += [candidate.entity.uid for candidate in page.candidates]
             examined += page.examined
             after = page.next_after
@@ -93,16 +95,16 @@ class WalkContract:
 
         found = flaws_found(store, model=OTHER_MODEL)
 
-        assert found == {uid(1): Flaw.WRONG_MODEL, uid(2): Flaw.MISSING}
+        assert found == {uid(1): VectorDefect.WRONG_MODEL, uid(2): VectorDefect.MISSING}
 
     def test_empty_graph_ends_the_walk_at_once(self, store: EntityStore) -> None:
         register(store)
 
-        page = store.walk(model=MODEL, flaws=tuple(Flaw), after=None, size=10)
+        page = store.walk(model=MODEL, defects=tuple(VectorDefect), after=None, size=10)
 
         assert (page.candidates, page.examined, page.next_after) == ((), 0, None)
         with pytest.raises(RequestError):
-            store.walk(model=MODEL, flaws=(), after=None, size=0)
+            store.walk(model=MODEL, defects=(), after=None, size=0)
 
     def test_cursor_is_kept_by_name_and_shared(
         self, store: EntityStore, second: EntityStore

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from datetime import timedelta
 
+from embed_pipeline.domain.breaker import GRAPH
+from embed_pipeline.domain.health import HealthStatus
+from embed_pipeline.domain.job import ENTITY_GONE, JobStatus
+from embed_pipeline.domain.lease import RefusalReason
+from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.breaker import GRAPH
-from embed_pipeline.model.health import HealthStatus
-from embed_pipeline.model.job import ENTITY_GONE, JobStatus
-from embed_pipeline.model.lease import RefusalReason
-from embed_pipeline.model.switch import SwitchState
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline_tests.clocks import SECOND, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import (

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
+from embed_pipeline.domain.job import ENTITY_GONE, Again, Enqueued, JobStatus
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.job import ENTITY_GONE, Again, Enqueued, JobStatus
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline_tests.contracts.job_store.scene import (
     PERMANENT,

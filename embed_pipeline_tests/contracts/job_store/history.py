@@ -9,7 +9,7 @@ from datetime import datetime
 
 import pytest
 
-from embed_pipeline.model.job import ENTITY_GONE, EmbedJob, EntityUid, JobId, JobStatus
+from embed_pipeline.domain.job import ENTITY_GONE, EmbedJob, EntityUid, JobId, JobStatus
 from embed_pipeline.ports.job_history import JobHistory
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline_tests.clocks import HOUR, MILLISECOND, SECOND, FakeClock

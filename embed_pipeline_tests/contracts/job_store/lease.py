@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
-from embed_pipeline.model.job import JobStatus
+from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from embed_pipeline.domain.health import HealthStatus
+from embed_pipeline.domain.job import JobId, JobStatus
+from embed_pipeline.domain.recovery import Fate, RecoveredJob
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.health import HealthStatus
-from embed_pipeline.model.job import JobId, JobStatus
-from embed_pipeline.model.recovery import Fate, RecoveredJob
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline_tests.clocks import HOUR, MILLISECOND, MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import (

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from embed_pipeline.domain.job import EmbedJob, EntityUid, FailureRecord, JobId, JobRequest
+from embed_pipeline.domain.lease import Lease
+from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.model.job import EmbedJob, EntityUid, FailureRecord, JobId, JobRequest
-from embed_pipeline.model.lease import Lease
-from embed_pipeline.model.policy import QueuePolicy
-from embed_pipeline.model.window import RateLimit
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline_tests.clocks import FakeClock

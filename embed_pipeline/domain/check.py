@@ -1,0 +1,34 @@
+"""What a doctor says of one part: fine, worth a word, or broken and how to mend it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Condition(StrEnum):
+    OK = "ok"
+    NOTE = "note"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """`remedy` says what to do; a part that is fine needs none."""
+
+    part: str
+    condition: Condition
+    message: str
+    remedy: str | None = None
+
+
+def ok(part: str, message: str) -> CheckResult:
+    return CheckResult(part=part, condition=Condition.OK, message=message)
+
+
+def note(part: str, message: str, remedy: str | None = None) -> CheckResult:
+    return CheckResult(part=part, condition=Condition.NOTE, message=message, remedy=remedy)
+
+
+def broken(part: str, message: str, remedy: str) -> CheckResult:
+    return CheckResult(part=part, condition=Condition.BROKEN, message=message, remedy=remedy)

@@ -1,0 +1,152 @@
+"""The entity: a node of the knowledge graph, and the text of it that is embedded."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from itertools import chain
+
+from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.errors import RequestError
+
+TextValue = str | tuple[str, ...] | None
+"""A text property as the graph holds it: a string, a list of strings, or nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityMapping:
+    """How people's own graphs name things; identifiers are validated by the settings."""
+
+    label: str = "Entity"
+    key: str = "uid"
+    name: str = "name"
+    entity_type: str = "entityType"
+    text: tuple[str, ...] = ("name", "entityType", "observations")
+    valid_to: str = "validTo"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEntity:
+    """An entity as a caller hands it in; `properties` are mapped text properties by name.
+
+    Name and type need not be repeated in `properties`. Over an existing entity, a property that
+    is left out and an empty type say nothing: the old value stays. None removes a property.
+    """
+
+    name: str
+    entity_type: str = ""
+    properties: Mapping[str, TextValue] = field(default_factory=dict)
+    uid: EntityUid | None = None
+
+    @property
+    def identity(self) -> EntityUid:
+        return self.uid or uid_for(self.name, self.entity_type)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entity:
+    """`texts` are the values of the mapping's text properties, in its order."""
+
+    uid: EntityUid
+    name: str
+    entity_type: str
+    texts: tuple[TextValue, ...]
+    valid_to: datetime | None = None
+
+    @property
+    def is_valid(self) -> bool:
+        return self.valid_to is None
+
+    @cached_property
+    def text(self) -> str:
+        return embedding_text(self.texts)
+
+    @cached_property
+    def version(self) -> str:
+        return version_of(self.text)
+
+
+def uid_for(name: str, entity_type: str) -> EntityUid:
+    """The identity of an entity whose caller gave none: the same for the same name and type."""
+    digest = hashlib.sha256(f"{entity_type}\x00{name}".encode()).hexdigest()
+    return EntityUid(digest[:32])
+
+
+def embedding_text(texts: Sequence[TextValue]) -> str:
+    """The text to embed: a line per value, lists a line per item, empty ones left out."""
+    lines: list[str] = []
+    for value in texts:
+        items = (value,) if isinstance(value, str) else value or ()
+        lines.extend(stripped for item in items if (stripped := item.strip()))
+    return "\n".join(lines)
+
+
+def version_of(text: str) -> str:
+    """A hash of the text to embed: a changed text is a new version, so a new job."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def merged(new: NewEntity, existing: Entity | None, *, mapping: EntityMapping) -> Entity:
+    """The entity after an upsert: valid, with what `new` says over what was there."""
+    entity_type = new.entity_type or (existing.entity_type if existing else "")
+    said: dict[str, TextValue] = {**new.properties, mapping.name: new.name}
+    if new.entity_type:
+        said[mapping.entity_type] = new.entity_type
+    before = existing.texts if existing else (None,) * len(mapping.text)
+    texts = (said.get(name, old) for name, old in zip(mapping.text, before, strict=True))
+    return Entity(
+        uid=new.identity,
+        name=new.name,
+        entity_type=entity_type,
+        texts=tuple(tuple(text) if isinstance(text, list) else text for text in texts),
+    )
+
+
+def check_entities(entities: Sequence[NewEntity], *, mapping: EntityMapping) -> None:
+    """Refuse what no store could keep, before anything is written."""
+    unknown = {name for new in entities for name in new.properties} - set(mapping.text)
+    if unknown:
+        raise RequestError(
+            f"Unknown text properties: {', '.join(sorted(unknown))}. "
+            f"The mapping knows: {', '.join(mapping.text)}."
+        )
+    for new in entities:
+        problem = _problem_of(new, mapping)
+        if problem:
+            raise RequestError(f"Entity {new.uid or new.name!r}: {problem}.")
+
+
+def _problem_of(new: NewEntity, mapping: EntityMapping) -> str | None:
+    if not new.name.strip():
+        return "its name is empty"
+    if "\x00" in (new.uid or ""):
+        return "its key holds a NUL character"
+    for name, said in ((mapping.name, new.name), (mapping.entity_type, new.entity_type)):
+        if new.properties.get(name, said) != said:
+            return f"its property {name} contradicts {said!r}"
+    for name, value in new.properties.items():
+        if not _is_text(value):
+            return f"its property {name} is neither a string nor a list of strings"
+    strings = [new.uid or "", new.name, new.entity_type, *_strings(new.properties.values())]
+    return None if _is_unicode("".join(strings)) else "its text is not valid Unicode"
+
+
+def _is_text(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return all(isinstance(item, str) for item in value)
+    return value is None or isinstance(value, str)
+
+
+def _strings(values: Iterable[TextValue]) -> Iterable[str]:
+    return chain.from_iterable((v,) if isinstance(v, str) else v or () for v in values)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,121 @@
+"""Health: what the last outcomes say, shared by all runs."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum, StrEnum, auto
+
+from embed_pipeline.domain.breaker import Breaker
+from embed_pipeline.domain.job import FailureRecord
+from embed_pipeline.domain.switch import Switch, SwitchState
+
+RECENT = 100
+DEGRADED_AFTER = 5
+TOP_PATTERNS = 5
+
+_OK = ""
+_VARYING = re.compile(r"\b[0-9a-f]{8,}\b|\d+", re.IGNORECASE)
+
+
+class HealthStatus(StrEnum):
+    HEALTHY = "HEALTHY"
+    DEGRADED = "DEGRADED"
+    CRITICAL = "CRITICAL"
+
+
+class HealthChange(Enum):
+    NONE = auto()
+    DEGRADED = auto()
+    RECOVERED = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthRecord:
+    """What is stored: `recent` holds a pattern per failure and an empty string per success."""
+
+    consecutive_failures: int = 0
+    last_success_at: datetime | None = None
+    recent: tuple[str, ...] = ()
+    crash_loop: bool = False
+    """Jobs run out of recoveries while nobody completes anything: every run dies."""
+
+
+def pattern_of(failure: FailureRecord) -> str:
+    """The error without what differs from job to job, short enough to count."""
+    message = _VARYING.sub("#", failure.message).strip()
+    return f"{failure.error_type}: {message}"[:120] if message else failure.error_type
+
+
+def after_success(
+    record: HealthRecord, *, now: datetime, count: int
+) -> tuple[HealthRecord, HealthChange]:
+    """Successes reset the count; the recovery is told even from below the threshold."""
+    had_trouble = record.consecutive_failures > 0 or record.crash_loop
+    better = HealthRecord(
+        last_success_at=now,
+        recent=_latest(record.recent, [_OK] * min(count, RECENT)),
+    )
+    return better, HealthChange.RECOVERED if had_trouble else HealthChange.NONE
+
+
+def after_failures(
+    record: HealthRecord, failures: Iterable[FailureRecord]
+) -> tuple[HealthRecord, HealthChange]:
+    patterns = [pattern_of(failure) for failure in failures]
+    count = record.consecutive_failures + len(patterns)
+    worse = replace(record, consecutive_failures=count, recent=_latest(record.recent, patterns))
+    crossed = record.consecutive_failures < DEGRADED_AFTER <= count
+    return worse, HealthChange.DEGRADED if crossed else HealthChange.NONE
+
+
+def _latest(recent: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
+    return (*recent, *new)[-RECENT:]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthReport:
+    """The answer to `get_health_status()`; `success_rate` is None while nothing has ended yet."""
+
+    status: HealthStatus
+    consecutive_failures: int
+    success_rate: float | None
+    last_success_at: datetime | None
+    error_patterns: tuple[tuple[str, int], ...]
+    reasons: tuple[str, ...]
+
+
+def report(record: HealthRecord, *, switch: Switch, breakers: Sequence[Breaker]) -> HealthReport:
+    failures = [pattern for pattern in record.recent if pattern != _OK]
+    total = len(record.recent)
+    status, reasons = _judge(record, switch, [b for b in breakers if b.is_open])
+    return HealthReport(
+        status=status,
+        consecutive_failures=record.consecutive_failures,
+        success_rate=(total - len(failures)) / total if total else None,
+        last_success_at=record.last_success_at,
+        error_patterns=tuple(Counter(failures).most_common(TOP_PATTERNS)),
+        reasons=tuple(reasons),
+    )
+
+
+def _judge(
+    record: HealthRecord, switch: Switch, open_breakers: Sequence[Breaker]
+) -> tuple[HealthStatus, list[str]]:
+    critical, degraded, notes = [], [], []
+    if switch.state is SwitchState.HALTED:
+        critical.append(f"halted: {switch.reason}")
+    if switch.state is SwitchState.PAUSED:
+        notes.append(f"paused: {switch.reason}")
+    if record.crash_loop:
+        critical.append("every run that takes jobs dies: check the latest deploy")
+    if record.consecutive_failures >= DEGRADED_AFTER:
+        degraded.append(f"{record.consecutive_failures} consecutive failures")
+    degraded += [f"breaker of {b.name} is open: {b.reason}" for b in open_breakers]
+    if critical:
+        return HealthStatus.CRITICAL, critical + degraded + notes
+    status = HealthStatus.DEGRADED if degraded else HealthStatus.HEALTHY
+    return status, degraded + notes

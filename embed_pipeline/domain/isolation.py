@@ -1,0 +1,45 @@
+"""Who travels with whom: a job that was part of crashes or failed requests travels smaller.
+
+So a job that kills its worker is found without taking innocents with it: suspicion halves the
+company at every strike instead of failing everybody who was near.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Tier(IntEnum):
+    NORMAL = 0
+    SMALL = 1
+    SOLO = 2
+
+
+SMALL_FROM_STRIKES, SOLO_FROM_STRIKES = 2, 4
+SMALL_BATCH = 16
+
+
+def tier_of(strikes: int) -> Tier:
+    if strikes >= SOLO_FROM_STRIKES:
+        return Tier.SOLO
+    return Tier.SMALL if strikes >= SMALL_FROM_STRIKES else Tier.NORMAL
+
+
+def lease_order(*, rank: int, due: int, tier: int, probing: bool) -> tuple[int, int, int]:
+    """What the heads of the queue are sorted by; the first one decides what a lease takes.
+
+    A probe goes to the job that has waited longest, whatever its priority: a failed one is put
+    behind the others, and would else be the first again as soon as it is due.
+    """
+    return (due, rank, tier) if probing else (rank, due, tier)
+
+
+def batch_limit(tier: Tier, limit: int) -> int:
+    """How many jobs a lease of this tier may hold."""
+    match tier:
+        case Tier.NORMAL:
+            return limit
+        case Tier.SMALL:
+            return min(limit, SMALL_BATCH)
+        case Tier.SOLO:
+            return min(limit, 1)

@@ -1,0 +1,69 @@
+"""The lease: a time-bounded, owned, renewable right to work on jobs. Losing it is normal."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from embed_pipeline.domain.job import EmbedJob, JobId
+
+
+class RefusalReason(StrEnum):
+    HALTED = "halted"
+    PAUSED = "paused"
+    BREAKER_OPEN = "breaker open"
+    BUDGET_SPENT = "budget spent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why nothing is leased now, and when it may be again (None: when a person says so)."""
+
+    reason: RefusalReason
+    detail: str
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """A value: it travels between ops and carries all that a later call has to prove.
+
+    `token` is new for every lease call, so that a worker which leases its own expired job again
+    cannot be mistaken for its former self. `breaker_seen` is the generation of the provider's
+    breaker at the time of leasing.
+    """
+
+    owner: str
+    token: str
+    duration: timedelta
+    jobs: tuple[EmbedJob, ...] = ()
+    probe: bool = False
+    breaker_seen: int = 0
+    refusal: Refusal | None = None
+
+    @property
+    def job_ids(self) -> tuple[JobId, ...]:
+        return tuple(job.id for job in self.jobs)
+
+    def remainder(self, started: Collection[JobId]) -> tuple[JobId, ...]:
+        """The jobs that nobody has begun."""
+        return tuple(job.id for job in self.jobs if job.id not in started)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseResult:
+    """What became of the jobs named in a call: done as asked, or no longer the caller's."""
+
+    done: tuple[JobId, ...] = ()
+    lost: tuple[JobId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailReport:
+    """What became of jobs that failed: another attempt later, or the end."""
+
+    retried: tuple[JobId, ...] = ()
+    failed: tuple[JobId, ...] = ()
+    lost: tuple[JobId, ...] = ()

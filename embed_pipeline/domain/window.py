@@ -1,0 +1,204 @@
+"""The sliding window that no arrangement of workers can overdraw.
+
+The interval is cut into 60 sub-buckets. A grant counts against every window that its bucket
+touches, also in part, so at most N are granted in any window of the interval. A token bucket
+admits nearly 2N (a full bucket, then the refill), which a provider answers with 429.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+SUB_BUCKETS = 60
+SHORTEST_GRANT = timedelta(milliseconds=250)
+"""A busy machine and a database far away need that much between a grant and its request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimit:
+    """At most `requests` (and `tokens`, where set) in any window of `interval`."""
+
+    requests: int
+    interval: timedelta
+    tokens: int | None = None
+
+    @property
+    def sub_bucket(self) -> timedelta:
+        """A sixtieth of the interval, rounded up: sixty of them are never shorter than it."""
+        return timedelta(microseconds=-(-(self.interval // MICROSECOND) // SUB_BUCKETS))
+
+    @property
+    def grant_lasts(self) -> timedelta:
+        """How long a grant may wait to be sent: the bucket's length, or what nobody is faster in.
+
+        Under intervals of 15 s a grant could else be old whenever it arrives, and nothing be sent.
+        """
+        return max(self.sub_bucket, SHORTEST_GRANT)
+
+    def bucket_at(self, now: datetime) -> datetime:
+        """The start of the bucket that `now` lies in."""
+        return EPOCH + (now - EPOCH) // self.sub_bucket * self.sub_bucket
+
+    def oldest_counting(self, now: datetime) -> datetime:
+        """The oldest bucket that some moment of the window ending now may touch."""
+        return self.bucket_at(now) - SUB_BUCKETS * self.sub_bucket
+
+    def stops_counting(self, bucket: datetime) -> datetime:
+        return bucket + (SUB_BUCKETS + 1) * self.sub_bucket
+
+    def bucket_until(self, moment: datetime, now: datetime) -> datetime:
+        """The bucket that counts until `moment` or a little longer; never one of the future."""
+        bucket = self.bucket_at(moment) - SUB_BUCKETS * self.sub_bucket
+        return min(max(bucket, self.oldest_counting(now)), self.bucket_at(now))
+
+
+MICROSECOND = timedelta(microseconds=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    requests: int = 0
+    tokens: int = 0
+
+    def plus(self, other: Spent) -> Spent:
+        return Spent(self.requests + other.requests, self.tokens + other.tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """What was granted, by the bucket's start, and until when the provider asked for a pause.
+
+    Buckets are known by their start and not by a number: another interval after a change of
+    settings then still reads them right.
+    """
+
+    buckets: Mapping[datetime, Spent]
+    paused_until: datetime | None = None
+
+    def spent(self, limit: RateLimit, now: datetime) -> Spent:
+        oldest = limit.oldest_counting(now)
+        total = Spent()
+        for bucket, spent in self.buckets.items():
+            if bucket >= oldest:
+                total = total.plus(spent)
+        return total
+
+    def free_from(self, limit: RateLimit, cost: Spent, now: datetime) -> datetime:
+        """The first moment at which `cost` fits, if nobody else spends; `now` when it fits now.
+
+        A cost over the whole limit never fits: callers refuse it before they ask.
+        """
+        earliest = max(now, self.paused_until or now)
+        spent = self.spent(limit, now)
+        for bucket in sorted(b for b in self.buckets if b >= limit.oldest_counting(now)):
+            if fits(limit, spent, cost):
+                break
+            given = self.buckets[bucket]
+            spent = Spent(spent.requests - given.requests, spent.tokens - given.tokens)
+            earliest = max(earliest, limit.stops_counting(bucket))
+        return earliest
+
+    def left(self, limit: RateLimit, now: datetime) -> Allowance:
+        """What the buckets leave, whether or not somebody asked for a pause."""
+        spent = self.spent(limit, now)
+        return Allowance(
+            requests=limit.requests - spent.requests,
+            tokens=None if limit.tokens is None else limit.tokens - spent.tokens,
+        )
+
+    def allowance(self, limit: RateLimit, now: datetime) -> Allowance:
+        one = Spent(requests=1, tokens=1 if limit.tokens is not None else 0)
+        back_at = self.free_from(limit, one, now)
+        if back_at > now:
+            return Allowance(requests=0, tokens=0, back_at=back_at)
+        return self.left(limit, now)
+
+
+def fits(limit: RateLimit, spent: Spent, cost: Spent) -> bool:
+    if spent.requests + cost.requests > limit.requests:
+        return False
+    return limit.tokens is None or spent.tokens + cost.tokens <= limit.tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """The right to send `cost` before `valid_until`; later it must be given back and taken anew."""
+
+    cost: Spent
+    bucket: datetime
+    valid_until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Denied:
+    """No room now; it may fit at `retry_at`."""
+
+    retry_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What is left in the window now; None means without limit."""
+
+    requests: int | None = None
+    tokens: int | None = None
+    back_at: datetime | None = None
+    """When there is room again; None while there is some."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemainingQuota:
+    """What a provider says is left of its own limits now; None where it does not say."""
+
+    requests: int | None = None
+    tokens: int | None = None
+    back_in: timedelta | None = None
+    """How long until what is used up is back, or all of it where nothing is used up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """What the budget takes over from a provider that has less left than we believe."""
+
+    spent: Spent = Spent()
+    bucket: datetime
+    pause: timedelta | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        return self.spent != Spent() or self.pause is not None
+
+
+def corrected(
+    window: Window, limit: RateLimit, remaining: RemainingQuota, now: datetime
+) -> Correction:
+    """Nobody's budget grows by it. What others have spent counts as long as the provider says."""
+    left = window.left(limit, now)
+    back_at = None if remaining.back_in is None else now + remaining.back_in
+    if back_at is None:
+        return Correction(spent=overestimate(left, remaining), bucket=limit.bucket_at(now))
+    if _unexpectedly_empty(left, remaining):
+        known = window.paused_until is not None and back_at <= window.paused_until
+        return Correction(pause=None if known else remaining.back_in, bucket=limit.bucket_at(now))
+    return Correction(spent=overestimate(left, remaining), bucket=limit.bucket_until(back_at, now))
+
+
+def _unexpectedly_empty(left: Allowance, remaining: RemainingQuota) -> bool:
+    """Where our own window is empty too it knows best when there is room again."""
+    pairs = ((left.requests, remaining.requests), (left.tokens, remaining.tokens))
+    return any(theirs == 0 and (ours is None or ours > 0) for ours, theirs in pairs)
+
+
+def overestimate(left: Allowance, remaining: RemainingQuota) -> Spent:
+    """What we believe to have left and the provider does not: somebody else has spent it."""
+    return Spent(
+        requests=_more_than(left.requests, remaining.requests),
+        tokens=_more_than(left.tokens, remaining.tokens),
+    )
+
+
+def _more_than(ours: int | None, theirs: int | None) -> int:
+    return 0 if ours is None or theirs is None else max(0, ours - theirs)

@@ -1,0 +1,1 @@
+"""Connections to Neo4j, and its errors by our names."""

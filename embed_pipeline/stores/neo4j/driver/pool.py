@@ -1,0 +1,122 @@
+"""One Neo4j driver per process and server, whoever uses it: opened first, closed last."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import weakref
+from dataclasses import dataclass, field
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import neo4j
+
+FIRST_RETRY_DELAY = 0.05
+"""Seconds; the driver's own second is long for a deadlock, whose other side needs milliseconds."""
+
+IDLE_BEFORE_CHECK = 30.0
+"""Seconds after which a pooled connection is tested before use: a firewall may have dropped it."""
+
+USER_AGENT = "embed-pipeline"
+
+# Where nobody has set up logging, each of its retries would be a line on stderr; what cannot be
+# reached after them is one error of ours.
+logging.getLogger("neo4j").addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionOptions:
+    """How a server is reached; whoever agrees in all of it shares a driver."""
+
+    uri: str = field(repr=False)
+    user: str
+    password: str = field(repr=False)
+    connect_timeout: timedelta
+    retry_time: timedelta
+
+    @property
+    def shown_uri(self) -> str:
+        """Without user, password and query."""
+        parts = urlsplit(self.uri)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+    def open(self) -> neo4j.Driver:
+        """Connects to nothing yet."""
+        patience = max(self.connect_timeout * 2, self.retry_time)
+        return neo4j.GraphDatabase.driver(
+            self.uri,
+            auth=(self.user, self.password),
+            user_agent=USER_AGENT,
+            connection_timeout=self.connect_timeout.total_seconds(),
+            connection_acquisition_timeout=patience.total_seconds(),
+            liveness_check_timeout=IDLE_BEFORE_CHECK,
+            max_transaction_retry_time=self.retry_time.total_seconds(),
+            initial_retry_delay=FIRST_RETRY_DELAY,
+            # Each notification would be logged with the whole statement.
+            notifications_min_severity="OFF",
+            telemetry_disabled=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    driver: neo4j.Driver
+    users: set[int] = field(default_factory=set)
+
+
+class Drivers:
+    """By process: a connection that two processes read from gives each half of the answers."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[int, ConnectionOptions], _Shared] = {}
+        self.renew_lock()
+
+    def renew_lock(self) -> None:
+        """In a forked child, where a thread that is not there may hold it.
+
+        Reentrant, because the garbage collector lets go of stores wherever it likes.
+        """
+        self._lock = threading.RLock()
+
+    def take(self, access: ConnectionOptions, *, user: int) -> neo4j.Driver:
+        """The same one for the same user, however often."""
+        with self._lock:
+            key = os.getpid(), access
+            shared = self._open.get(key)
+            if shared is None:
+                shared = self._open[key] = _Shared(access.open())
+            shared.users.add(user)
+            return shared.driver
+
+    def give_back(self, access: ConnectionOptions, *, user: int) -> None:
+        """Closed with its last user; those of other processes are not ours to close."""
+        with self._lock:
+            key = os.getpid(), access
+            shared = self._open.get(key)
+            if shared is None or user not in shared.users:
+                return
+            shared.users.remove(user)
+            if shared.users:
+                return
+            del self._open[key]
+        shared.driver.close()
+
+
+DRIVERS = Drivers()
+os.register_at_fork(after_in_child=DRIVERS.renew_lock)
+
+
+class DriverReference:
+    """One user's hold on the shared driver: from its first use on, and anew after a fork."""
+
+    def __init__(self, access: ConnectionOptions) -> None:
+        self._access = access
+        weakref.finalize(self, DRIVERS.give_back, access, user=id(self))
+
+    def driver(self) -> neo4j.Driver:
+        return DRIVERS.take(self._access, user=id(self))
+
+    def release(self) -> None:
+        """The next use takes hold again."""
+        DRIVERS.give_back(self._access, user=id(self))

@@ -1,0 +1,102 @@
+"""The mapped label and properties as Cypher reads them: the only text ever put into a query.
+
+Ours on a node: the marker label, and beside each vector its model, version, time and whether
+its text was cut. Their names follow the vector's, because a graph may hold several models.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from embed_pipeline.domain.embedding import FIRST_PROPERTY
+from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
+
+MARKER = "NeedsEmbedding"
+
+# Cypher 5 reads `\u0060` as a backtick before it parses, so doubling backticks is not enough.
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+
+# What another program left under a vector's name need not be one. (A union of types inside the
+# list would be false for every stored list on 5.26.)
+_IS_VECTOR = "vector IS :: LIST<FLOAT NOT NULL>"
+# The comprehension reads the property once: every mention of it would load all numbers again.
+_DIMENSIONS = f"head([vector IN [{{0}}] | CASE WHEN {_IS_VECTOR} THEN size(vector) ELSE 0 END])"
+_FACTS = "CASE WHEN {0} IS NULL THEN NULL ELSE [{1}, {2}, {3}] END"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorNames:
+    """The properties that belong to one vector."""
+
+    vector: str
+    model: str
+    version: str
+    embedded_at: str
+    truncated: str
+
+    def as_parameter(self) -> dict[str, str]:
+        return {"vector": self.vector, "model": self.model, "version": self.version}
+
+
+def vector_names(vector: str) -> VectorNames:
+    return VectorNames(
+        vector=vector,
+        model=f"{vector}_model",
+        version=f"{vector}_version",
+        embedded_at=vector.replace("embedding", "embedded", 1) + "_at",
+        truncated=f"{vector}_truncated",
+    )
+
+
+def check_mapping(mapping: EntityMapping) -> None:
+    """A graph of other people keeps its names, and ours never stand in their way."""
+    refuse_misfits(mapping, NEO4J)
+
+
+def quoted(identifier: str) -> str:
+    if not _IDENTIFIER.fullmatch(identifier):
+        raise ValueError(f"{identifier!r} is no name of letters, digits and underscores")
+    return f"`{identifier}`"
+
+
+@lru_cache(maxsize=256)
+def filled(statement: str, mapping: EntityMapping, vector: str = FIRST_PROPERTY) -> str:
+    """The statement with the names of the mapping and of one vector in it.
+
+    `{read}` is an entity as `entity_rows` reads it, `{facts}` what is known of its vector, and
+    `{all_facts}` the same for each of the parameter `$vectors`.
+    """
+    names = vector_names(vector)
+    read = (mapping.key, mapping.name, mapping.entity_type, mapping.valid_to, *mapping.text)
+    vector_value, model, version = (
+        "e." + quoted(name) for name in (names.vector, names.model, names.version)
+    )
+    dimensions = _DIMENSIONS.format(vector_value)
+    asked = ("e[v.vector]", "e[v.model]", "e[v.version]")
+    each = _FACTS.format(*asked, _DIMENSIONS.format(asked[0]))
+    return statement.format(
+        marker=quoted(MARKER),
+        entity=quoted(mapping.label),
+        key=quoted(mapping.key),
+        name=quoted(mapping.name),
+        entity_type=quoted(mapping.entity_type),
+        valid_to=quoted(mapping.valid_to),
+        read=f"[{_listed('e.' + quoted(name) for name in read)}] AS entity",
+        facts=_FACTS.format(vector_value, model, version, dimensions) + " AS facts",
+        all_facts=f"[v IN $vectors | {each}] AS facts",
+        dimensions=dimensions,
+        is_vector=_IS_VECTOR,
+        vector=quoted(names.vector),
+        vector_model=quoted(names.model),
+        vector_version=quoted(names.version),
+        embedded_at=quoted(names.embedded_at),
+        truncated=quoted(names.truncated),
+    )
+
+
+def _listed(parts: Iterable[str]) -> str:
+    return ", ".join(parts)

@@ -1,0 +1,140 @@
+"""Between the graph's nodes and values: the only place that knows how things are written down.
+
+Strings are strings and lists of strings are lists. Graphs of other people hold other things
+too: a number, a truth value or a moment in a text property is read as Cypher's `toString` would
+write it, a list item by item, and bytes or points are no text. Such values are never rewritten
+unless a caller says a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import neo4j.time
+import numpy as np
+from neo4j.vector import Vector as BoltVector
+
+from embed_pipeline.domain.embedding import (
+    ModelRecord,
+    ModelState,
+    StoredVector,
+    Vector,
+    VectorFacts,
+    VectorWrite,
+)
+from embed_pipeline.domain.entity import Entity, EntityMapping, TextValue
+from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.stores.encoding import INVALID_TIME
+from embed_pipeline.stores.neo4j.driver.database import Row
+from embed_pipeline.stores.neo4j.driver.times import moment_of
+
+
+def entity_of(values: Sequence[Any], mapping: EntityMapping) -> Entity:
+    """By position: uid, name, type, valid-to, then the mapping's texts."""
+    uid, name, entity_type, valid_to, *texts = values
+    assert len(texts) == len(mapping.text)
+    return Entity(
+        uid=EntityUid(uid),
+        name=_spoken(name) or "",
+        entity_type=_spoken(entity_type) or "",
+        texts=tuple(_text_of(text) for text in texts),
+        valid_to=None if valid_to is None else moment_of(valid_to) or INVALID_TIME,
+    )
+
+
+def facts_of(values: Sequence[Any] | None) -> VectorFacts | None:
+    """A vector without model or version is somebody else's, so it is of no model we know."""
+    if values is None:
+        return None
+    model, version, dimensions = values
+    return VectorFacts(
+        model=_spoken(model) or "", version=_spoken(version) or "", dimensions=dimensions
+    )
+
+
+def changed_properties(
+    entity: Entity, existing: Entity | None, mapping: EntityMapping
+) -> dict[str, str | list[str] | None]:
+    """What a save has to write: nothing that reads the same already, whatever its type there."""
+    after = _properties(entity, mapping)
+    before = _properties(existing, mapping) if existing else {}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in after.items()
+        if value != before.get(name)
+    }
+
+
+def written_row(write: VectorWrite, *, is_settled: bool, packed: bool) -> dict[str, object]:
+    """`settled` is a list because Cypher's only condition around a write is a loop."""
+    return {
+        "uid": write.uid,
+        "version": write.version,
+        "vector": packed_vector(write.vector) if packed else write.vector.tolist(),
+        "truncated": True if write.truncated else None,
+        "settled": [True] if is_settled else [],
+    }
+
+
+def packed_vector(vector: Vector) -> BoltVector:
+    """From bytes in the order of the wire: from an array it would ask numpy for its type's name."""
+    return BoltVector.from_bytes(vector.astype(">f4").tobytes(), "f32")
+
+
+def stored_vector(row: Row) -> StoredVector:
+    # Another program's number that no float32 can hold becomes infinite.
+    with np.errstate(over="ignore"):
+        vector = np.array(row["vector"], dtype=np.float32)
+    return StoredVector(vector=vector, truncated=bool(row["truncated"]))
+
+
+def model_of(row: Row) -> ModelRecord:
+    return ModelRecord(
+        model=row["model"],
+        dimensions=row["dimensions"],
+        vector_property=row["vector_property"],
+        index_name=row["index_name"],
+        state=ModelState(row["state"]),
+    )
+
+
+def model_values(record: ModelRecord) -> dict[str, object]:
+    return {
+        "model": record.model,
+        "dimensions": record.dimensions,
+        "vector_property": record.vector_property,
+        "index_name": record.index_name,
+        "state": record.state.value,
+    }
+
+
+def _properties(entity: Entity, mapping: EntityMapping) -> dict[str, TextValue]:
+    # The texts come last: they hold a missing type as missing, not as an empty string.
+    return {
+        mapping.name: entity.name,
+        mapping.entity_type: entity.entity_type or None,
+        **dict(zip(mapping.text, entity.texts, strict=True)),
+    }
+
+
+def _text_of(value: object) -> TextValue:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return tuple(text for item in value if (text := _spoken(item)) is not None)
+    return _spoken(value)
+
+
+def _spoken(value: object) -> str | None:
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+        case neo4j.time.DateTime() | neo4j.time.Date() | neo4j.time.Time():
+            return value.iso_format()
+        case _:
+            return None

@@ -1,0 +1,101 @@
+"""Statements of a holder: each names the owner and the token of the lease it proves."""
+
+from __future__ import annotations
+
+from embed_pipeline.stores.neo4j.queue.cypher.parts import (
+    ATTEMPTS,
+    BACK_TO_PENDING,
+    ERROR_OF_ROW,
+    FRESH_START,
+    IS_HELD,
+    LOCK_NAMED,
+    NO_ERROR,
+    RANKED,
+    REAL_NOW,
+    STRIKES,
+    TIER_AFTER_STRIKES,
+    UNLOCKED,
+)
+
+EXTEND_JOBS = f"""
+{LOCK_NAMED}
+WITH job WHERE {IS_HELD}
+SET job.lock_until = {REAL_NOW} + $duration, job.last_heartbeat_at = {REAL_NOW}
+RETURN collect(job.id) AS done
+"""
+
+RELEASE_JOBS = f"""
+{LOCK_NAMED}
+WITH job WHERE {IS_HELD}
+SET {BACK_TO_PENDING}
+RETURN collect(job.id) AS done
+"""
+
+DEFER_JOBS = f"""
+{LOCK_NAMED}
+WITH job, $error AS row, {REAL_NOW} + $delay AS later WHERE {IS_HELD}
+SET {BACK_TO_PENDING},
+    job.available_at = CASE WHEN job.available_at > later THEN job.available_at ELSE later END,
+    job.strikes = {STRIKES} + $strikes,
+    {ERROR_OF_ROW}
+SET {TIER_AFTER_STRIKES}
+RETURN collect(job.id) AS done
+"""
+
+# Health is locked by the way: every completion changes it.
+COMPLETE_JOBS = f"""
+{LOCK_NAMED}
+WITH job WHERE {IS_HELD} AND coalesce(job.again, 0) = 0
+SET job.status = 'completed', job.processed_at = {REAL_NOW}, job.done_token = $token,
+    job.force = null, {UNLOCKED}, {NO_ERROR}
+WITH collect(job.id) AS done
+CALL () {{
+    MERGE (health:QueueState {{name: 'health'}})
+    SET health._lock = true REMOVE health._lock
+    RETURN health.value AS health
+}}
+RETURN done, health, {REAL_NOW} AS now
+"""
+
+COMPLETE_AND_REPEAT_JOBS = f"""
+{LOCK_NAMED}
+WITH job WHERE {IS_HELD}
+SET job.status = 'pending', job.available_at = {REAL_NOW}, job.done_token = $token,
+    job.force = CASE WHEN job.again = 2 THEN true END, job.again = null, {UNLOCKED}, {RANKED},
+    {FRESH_START}
+RETURN collect(job.id) AS done
+"""
+
+FORMERLY_DONE = """
+UNWIND $job_ids AS id
+MATCH (job:EmbedJob {id: id}) WHERE job.done_token = $token
+RETURN collect(job.id) AS done
+"""
+
+LOCK_HELD_JOBS = f"""
+{LOCK_NAMED}
+WITH job WHERE {IS_HELD}
+WITH collect(properties(job)) AS jobs
+RETURN jobs, {REAL_NOW} AS now
+"""
+
+RETRY_LATER = f"""
+UNWIND $rows AS row
+MATCH (job:EmbedJob {{id: row.id}})
+SET {BACK_TO_PENDING}, job.attempts = {ATTEMPTS} + 1,
+    job.available_at = row.available_at, {ERROR_OF_ROW}
+"""
+
+FAIL_JOBS = f"""
+UNWIND $rows AS row
+MATCH (job:EmbedJob {{id: row.id}})
+SET job.status = 'failed', job.processed_at = $at, {UNLOCKED}, job.force = null, job.again = null,
+    job.attempts = {ATTEMPTS} + row.charge, {ERROR_OF_ROW},
+    job.fail_code = row.fail_code, job.fail_reason = row.fail_reason
+"""
+
+START_AFRESH = f"""
+UNWIND $rows AS row
+MATCH (job:EmbedJob {{id: row.id}})
+SET {BACK_TO_PENDING}, job.available_at = $at, {FRESH_START}
+"""

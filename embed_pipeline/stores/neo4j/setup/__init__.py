@@ -1,0 +1,1 @@
+"""Constraints, indexes and the doctor of a Neo4j database."""

@@ -1,0 +1,218 @@
+"""Set-up of the two databases: idempotent, versioned, and nothing but ours.
+
+`prepare_*` is `embed-pipeline init`; `check_*` looks at everything, `confirm_*` is asked at start.
+Data is never changed, but for
+jobs that another program wrote: they get what our indexes need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.errors import ConfigurationError, SchemaMissing
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
+from embed_pipeline.stores.neo4j.graph.mapping import check_mapping, quoted
+from embed_pipeline.stores.neo4j.queue import adoption
+from embed_pipeline.stores.neo4j.queue.cypher.adoption import ADOPT_JOBS
+from embed_pipeline.stores.neo4j.setup import cypher
+from embed_pipeline.stores.neo4j.setup.cypher import (
+    QUEUE_RULES,
+    RETIRED_QUEUE_INDEXES,
+    Rule,
+    graph_rules,
+)
+
+VERSIONS = {"queue": 3, "graph": 1}
+
+LOCKS = ("lease",)
+"""Nodes that a transaction locks to be alone with its decision."""
+
+BUILD_PATIENCE = timedelta(minutes=10)
+"""For one rule over a graph that is already large; a constraint is built before it returns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What is in a database."""
+
+    versions: Row
+    unique: frozenset[tuple[str, frozenset[str]]]
+    ordered: frozenset[tuple[str, tuple[str, ...]]]
+
+    def has(self, rule: Rule) -> bool:
+        if rule.unique:
+            return (rule.label, frozenset(rule.properties)) in self.unique
+        return (rule.label, rule.properties) in self.ordered
+
+
+def refuse_shared(queue: Neo4jDatabase, graph: Neo4jDatabase, mapping: EntityMapping) -> None:
+    """Look at both before anything is written to either: two addresses may be one database, or
+    the one may have been given for the other."""
+    check_mapping(mapping)
+    found = _usable(queue, "queue")
+    _usable(graph, "graph")
+    if _id(queue) == _id(graph):
+        raise ConfigurationError(
+            [f"Queue and graph need a database each: {_place(queue)} and {_place(graph)} are one."]
+        )
+    # Once it is the queue's, a label of the graph may well be the name of one of its own.
+    has_entities = cypher.HAS_NODES.format(label=quoted(mapping.label))
+    if found.versions["queue"] is None and queue.read(lambda tx: tx.one(has_entities))["found"]:
+        raise ConfigurationError(
+            [
+                f"The queue needs a database of its own: {_place(queue)} holds nodes labelled"
+                f" {mapping.label}. EMBED_QUEUE_URI and EMBED_GRAPH_URI may be exchanged."
+            ]
+        )
+
+
+def prepare_queue(database: Neo4jDatabase, *, max_attempts: int = 3) -> int:
+    """Make what is missing; return how many jobs of another program were adopted."""
+    before = _prepare(database, "queue", QUEUE_RULES)
+    if before is not None and before < VERSIONS["queue"]:
+        for name in RETIRED_QUEUE_INDEXES:
+            database.write(partial(_drop, name), timeout=BUILD_PATIENCE)
+    adopted = database.autocommit(ADOPT_JOBS, **adoption.terms(max_attempts))
+
+    def finish(tx: Tx) -> None:
+        tx.all(cypher.MAKE_LOCKS, names=list(LOCKS))
+        tx.all(cypher.SAVE_QUEUE_VERSION, version=VERSIONS["queue"])
+
+    database.write(finish)
+    return int(adopted[0]["adopted"])
+
+
+def check_queue(database: Neo4jDatabase) -> None:
+    _check(database, "queue", QUEUE_RULES)
+
+
+def prepare_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
+    """Make what is missing; entities stay as they are."""
+    check_mapping(mapping)
+    _prepare(database, "graph", graph_rules(mapping))
+    database.write(lambda tx: tx.all(cypher.SAVE_GRAPH_VERSION, version=VERSIONS["graph"]))
+
+
+def check_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
+    _check(database, "graph", graph_rules(mapping))
+
+
+def confirm_queue(database: Neo4jDatabase) -> None:
+    _confirm(database, "queue", QUEUE_RULES)
+
+
+def confirm_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
+    _confirm(database, "graph", graph_rules(mapping))
+
+
+def _confirm(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
+    """A whole check once per process: a sensor opens its stores every five seconds.
+
+    After it, one small read: a database that was rebuilt meanwhile has no version.
+    """
+    known = (database.uri, database.database, tuple(rules))
+    if known in _PASSED and database.read(_versions)[role] == VERSIONS[role]:
+        return
+    _check(database, role, rules)
+    _PASSED.add(known)
+
+
+_PASSED: set[tuple[str, str, tuple[Rule, ...]]] = set()
+
+
+def _prepare(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> int | None:
+    """Make the rules that are missing; return the version that was there.
+
+    A look first: even a command that changes nothing waits for every open transaction.
+    """
+    found = _usable(database, role)
+    missing = [rule for rule in rules if not found.has(rule)]
+    for rule in missing:
+        try:
+            database.write(partial(_make, rule), timeout=BUILD_PATIENCE)
+        except SchemaMissing:
+            if not _look(database).has(rule):  # else another process was quicker
+                raise
+    if missing:
+        database.autocommit(cypher.AWAIT_INDEXES, seconds=int(BUILD_PATIENCE.total_seconds()))
+        # One whose name somebody else uses is silently not made.
+        made = _look(database)
+        for rule in rules:
+            if not made.has(rule):
+                raise SchemaMissing(
+                    f"The {rule} cannot be made in {_place(database)}: something else there is "
+                    f"named {rule.name}, or it failed."
+                )
+    version: int | None = found.versions[role]
+    return version
+
+
+def _check(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
+    found = _usable(database, role)
+    missing = [str(rule) for rule in rules if not found.has(rule)]
+    if missing or found.versions[role] != VERSIONS[role]:
+        lacking = f" It lacks {len(missing)} rules, among them the {missing[0]}." if missing else ""
+        raise SchemaMissing(
+            f"The {role}'s schema is not (all) there in {_place(database)}: "
+            f"run `embed-pipeline init`.{lacking}"
+        )
+
+
+def _usable(database: Neo4jDatabase, role: str) -> Found:
+    """What is there, if it may be the `role`'s.
+
+    Queue and graph never share a database; here as well, because the settings cannot see every
+    way in which two addresses are one server.
+    """
+    found = _look(database)
+    other = {"queue": "graph", "graph": "queue"}[role]
+    if found.versions[other] is not None:
+        raise ConfigurationError(
+            [f"The {role} needs a database of its own: {_place(database)} is the {other}'s."]
+        )
+    version = found.versions[role]
+    if version is not None and version > VERSIONS[role]:
+        raise SchemaMissing(
+            f"The {role}'s schema in {_place(database)} has version {version}, this program knows "
+            f"{VERSIONS[role]}: use the program that made it."
+        )
+    return found
+
+
+def _look(database: Neo4jDatabase) -> Found:
+    def look(tx: Tx) -> Found:
+        constraints, indexes = tx.all(cypher.FIND_CONSTRAINTS), tx.all(cypher.FIND_INDEXES)
+        return Found(
+            versions=_versions(tx),
+            unique=frozenset((row["label"], frozenset(row["properties"])) for row in constraints),
+            ordered=frozenset((row["label"], tuple(row["properties"])) for row in indexes),
+        )
+
+    return database.read(look)
+
+
+def _versions(tx: Tx) -> Row:
+    return tx.one(cypher.READ_VERSIONS)
+
+
+def _id(database: Neo4jDatabase) -> str:
+    return str(database.read(lambda tx: tx.one(cypher.DATABASE_ID))["id"])
+
+
+def _make(rule: Rule, tx: Tx) -> None:
+    statement = cypher.CREATE_CONSTRAINT if rule.unique else cypher.CREATE_INDEX
+    properties = ", ".join("n." + quoted(name) for name in rule.properties)
+    filled = statement.format(label=quoted(rule.label), properties=properties)
+    tx.all(filled, name=rule.name)
+
+
+def _drop(name: str, tx: Tx) -> None:
+    tx.all(cypher.DROP_INDEX, name=name)
+
+
+def _place(database: Neo4jDatabase) -> str:
+    return f"the database {database.database} at {database.uri}"

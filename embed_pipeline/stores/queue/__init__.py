@@ -1,0 +1,1 @@
+"""The queue, written once for every backend."""

@@ -1,0 +1,125 @@
+"""Between the graph's rows and values: the only place that knows how things are written down.
+
+A string is stored as text, a list of strings as JSON in a BLOB: so a string that looks like a
+list stays a string, and a person reads both.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import numpy as np
+import numpy.typing as npt
+
+from embed_pipeline.domain.embedding import (
+    ModelRecord,
+    ModelState,
+    StoredVector,
+    Vector,
+    VectorFacts,
+    VectorWrite,
+)
+from embed_pipeline.domain.entity import Entity, EntityMapping, TextValue
+from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.stores.encoding import INVALID_TIME, read_moment
+from embed_pipeline.stores.sqlite.graph.sql import saved_columns
+
+_FLOAT32 = np.dtype("<f4")
+
+
+def entity_of(row: sqlite3.Row, mapping: EntityMapping) -> Entity:
+    """By position: uid, name, type, valid-to, then the mapping's texts."""
+    uid, name, entity_type, valid_to, *texts = row[: 4 + len(mapping.text)]
+    return Entity(
+        uid=EntityUid(uid),
+        name=_plain(name),
+        entity_type=_plain(entity_type),
+        texts=tuple(_text_of(text) for text in texts),
+        valid_to=None if valid_to is None else read_moment(valid_to) or INVALID_TIME,
+    )
+
+
+def facts_of(row: sqlite3.Row) -> VectorFacts | None:
+    if row["version"] is None:
+        return None
+    return VectorFacts(model=row["model"], version=row["version"], dimensions=row["dimensions"])
+
+
+def saved_values(entity: Entity, mapping: EntityMapping, *, now: int) -> tuple[object, ...]:
+    """The parameters of a save, in the order of the saved columns."""
+    # The texts come last: they hold a missing type as missing, not as an empty string.
+    values: dict[str, TextValue] = {
+        mapping.key: entity.uid,
+        mapping.name: entity.name,
+        mapping.entity_type: entity.entity_type or None,
+        **dict(zip(mapping.text, entity.texts, strict=True)),
+    }
+    return (now, *(_stored(values[column]) for column in saved_columns(mapping)))
+
+
+def written_values(write: VectorWrite, record: ModelRecord, *, now: int) -> dict[str, object]:
+    return {
+        "uid": write.uid,
+        "property": record.vector_property,
+        "model": record.model,
+        "version": write.version,
+        "now": now,
+        "truncated": int(write.truncated),
+        "vector": np.ascontiguousarray(write.vector, dtype=_FLOAT32).tobytes(),
+    }
+
+
+def vector_of(blob: bytes) -> Vector:
+    """Read-only: it lies over the bytes that the database gave."""
+    return np.frombuffer(blob, dtype=_FLOAT32)
+
+
+def stored_vector(row: sqlite3.Row) -> StoredVector:
+    return StoredVector(vector=vector_of(row["vector"]), truncated=bool(row["truncated"]))
+
+
+def matrix_of(rows: Sequence[sqlite3.Row]) -> npt.NDArray[np.float32]:
+    """One vector per row; all have the same dimensions."""
+    return vector_of(b"".join(row["vector"] for row in rows)).reshape(len(rows), -1)
+
+
+def model_of(row: sqlite3.Row) -> ModelRecord:
+    return ModelRecord(
+        model=row["model"],
+        dimensions=row["dimensions"],
+        vector_property=row["vector_property"],
+        index_name=row["index_name"],
+        state=ModelState(row["state"]),
+    )
+
+
+def model_values(record: ModelRecord, *, now: int) -> dict[str, object]:
+    return {**asdict(record), "now": now}
+
+
+def _stored(value: TextValue) -> str | bytes | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _text_of(value: object) -> TextValue:
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, bytes):
+        return str(value)
+    text = value.decode(errors="replace")
+    try:
+        items = json.loads(text)
+    except ValueError:
+        return text
+    # Another program's BLOB that is no list of strings is still somebody's text.
+    is_list = isinstance(items, list) and all(isinstance(item, str) for item in items)
+    return tuple(items) if is_list else text
+
+
+def _plain(value: object) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,1 @@
+"""The queue in a SQLite file."""

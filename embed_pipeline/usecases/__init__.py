@@ -1,0 +1,1 @@
+"""What people, agents and schedules ask for. No Dagster, no SQL, no Cypher."""

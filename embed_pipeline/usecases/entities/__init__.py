@@ -1,0 +1,1 @@
+"""Entities: create them, queue them, find those that lack an embedding."""

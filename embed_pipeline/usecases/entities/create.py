@@ -1,0 +1,65 @@
+"""Create entities: the graph first, marked; then exactly one job each. No provider is called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from embed_pipeline.domain.embedding import Created
+from embed_pipeline.domain.entity import Entity, NewEntity
+from embed_pipeline.domain.job import EnqueueReport
+from embed_pipeline.errors import CriticalError, TransientError
+from embed_pipeline.ports.entity_store import EntityStore
+from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.telemetry import emit
+from embed_pipeline.worker.enqueue import enqueue_entities
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateReport:
+    entities: tuple[Created, ...] = ()
+    jobs: EnqueueReport = field(default_factory=EnqueueReport)
+    queued: bool = True
+    """False: the queue could not be reached; discovery will queue these entities."""
+
+    @property
+    def created(self) -> int:
+        return sum(not made.existing for made in self.entities)
+
+    @property
+    def changed(self) -> int:
+        return sum(made.existing and made.changed for made in self.entities)
+
+    @property
+    def unchanged(self) -> int:
+        return len(self.entities) - self.created - self.changed
+
+
+def create_entities(
+    jobs: JobStore, graph: EntityStore, entities: Sequence[NewEntity], *, model: str
+) -> CreateReport:
+    """An existing entity is reported as such and left as it is."""
+    return _queue_new(jobs, graph, graph.create_entities(entities, model=model), model=model)
+
+
+def upsert_entities(
+    jobs: JobStore, graph: EntityStore, entities: Sequence[NewEntity], *, model: str
+) -> CreateReport:
+    """A changed text queues its new version at once."""
+    return _queue_new(jobs, graph, graph.upsert_entities(entities, model=model), model=model)
+
+
+def _queue_new(
+    jobs: JobStore, graph: EntityStore, made: tuple[Created, ...], *, model: str
+) -> CreateReport:
+    # By key: of an entity that was handed in twice, only the last text is there to embed.
+    latest = {one.entity.uid: one.entity for one in made if not one.existing or one.changed}
+    new: list[Entity] = list(latest.values())
+    emit("entities.created", count=len(new), existing=len(made) - len(new))
+    try:
+        report = enqueue_entities(jobs, graph, new, model=model)
+    except (TransientError, CriticalError) as error:
+        # The entities are safe and carry the marker: discovery finds them.
+        emit("entities.queue_unavailable", count=len(new), error=error)
+        return CreateReport(entities=made, queued=False)
+    return CreateReport(entities=made, jobs=report)

@@ -1,0 +1,81 @@
+"""force_generate_embedding: one entity by name or key, or repair of a bounded number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from embed_pipeline.domain.entity import Entity
+from embed_pipeline.domain.job import HIGHEST_PRIORITY, Enqueued, EntityUid
+from embed_pipeline.errors import RequestError
+from embed_pipeline.usecases.entities.discover import Bounds, DiscoveryReport, missing_pages, queue
+from embed_pipeline.usecases.entities.named import the_one
+from embed_pipeline.worker.context import Services
+from embed_pipeline.worker.enqueue import enqueue_entities
+from embed_pipeline.worker.models import ensure_model
+
+DEFAULT_LIMIT = 10
+MOST = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForceReport:
+    """`message` names the entity, or the counts."""
+
+    message: str
+    discovered: int
+    queued: int
+
+
+def force_embedding(
+    services: Services,
+    *,
+    entity_name: str | None = None,
+    key: EntityUid | None = None,
+    limit: int | None = None,
+) -> ForceReport:
+    """A name or a key wins over a limit."""
+    if entity_name is not None or key is not None:
+        return _force_one(services, the_one(services.graph, name=entity_name, key=key))
+    return _repair(services, DEFAULT_LIMIT if limit is None else limit)
+
+
+def _force_one(services: Services, entity: Entity) -> ForceReport:
+    ensure_model(services)
+    report = enqueue_entities(
+        services.jobs,
+        services.graph,
+        [entity],
+        model=services.model,
+        force=True,
+        priority=HIGHEST_PRIORITY,
+    )
+    already = report.count(Enqueued.QUEUED)
+    how = "was queued already and is forced now" if already else "is queued"
+    return ForceReport(
+        message=f"The embedding of {entity.name!r} ({entity.uid}) {how}.", discovered=1, queued=1
+    )
+
+
+def _repair(services: Services, limit: int) -> ForceReport:
+    """Queue up to `limit` entities without a vector; parked and queued ones do not count."""
+    if limit < 1:
+        raise RequestError(f"The limit must be from 1 to {MOST}, got {limit}.")
+    bounds = Bounds(most_jobs=min(limit, MOST))
+    ensure_model(services)
+    report = DiscoveryReport()
+    for entities in missing_pages(services, report, bounds):
+        report.missing += len(entities)
+        queue(services, report, entities)
+    notes = []
+    if limit > MOST:
+        notes.append(f"the limit was capped at {MOST}")
+    if report.queued_already:
+        notes.append(f"{report.queued_already} were queued already")
+    if report.parked:
+        notes.append(f"{report.parked} failed before and stay parked")
+    message = f"Found {report.missing} entities without an embedding, queued {report.new_jobs}"
+    return ForceReport(
+        message="; ".join([message, *notes]) + ".",
+        discovered=report.missing,
+        queued=report.new_jobs,
+    )

@@ -1,0 +1,1 @@
+"""Entities from files, and jobs into files."""

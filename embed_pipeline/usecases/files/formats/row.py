@@ -1,0 +1,100 @@
+"""What a row becomes: an entity, or the reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from embed_pipeline.domain.entity import EntityMapping, NewEntity, TextValue, check_entities
+from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.errors import RequestError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadRow:
+    line: int
+    reason: str
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RequestError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def check_columns(path: Path, columns: Sequence[str], mapping: EntityMapping) -> None:
+    known = known_columns(mapping)
+    if mapping.name not in columns:
+        raise RequestError(f"{path} has no column {mapping.name!r}; it has: {', '.join(columns)}.")
+    if repeated := sorted({column for column in columns if columns.count(column) > 1}):
+        raise RequestError(f"{path} has columns of the same name: {', '.join(repeated)}.")
+    if unknown := [column for column in columns if column not in known]:
+        raise RequestError(
+            f"{path} has columns that no mapped property has: {', '.join(unknown)}; "
+            f"known are: {', '.join(sorted(known))}."
+        )
+
+
+def known_columns(mapping: EntityMapping) -> set[str]:
+    return {mapping.key, mapping.name, mapping.entity_type, *mapping.text}
+
+
+def entity_of(
+    values: Mapping[str, object], mapping: EntityMapping, *, line: int
+) -> NewEntity | BadRow:
+    """From typed values: strings, lists of strings, nothing; a key may be a whole number."""
+    try:
+        entity = NewEntity(
+            name=_text(values, mapping.name),
+            entity_type=_text(values, mapping.entity_type),
+            properties={
+                column: _value(column, values[column])
+                for column in mapping.text
+                if column in values and column not in (mapping.name, mapping.entity_type)
+            },
+            uid=_key(values.get(mapping.key)),
+        )
+        if not entity.name:
+            return BadRow(line=line, reason=f"has no {mapping.name}")
+        check_entities([entity], mapping=mapping)
+    except (ValueError, RequestError) as error:
+        return BadRow(line=line, reason=str(error).removesuffix("."))
+    return entity
+
+
+def _text(values: Mapping[str, object], column: str) -> str:
+    value = values.get(column)
+    if _is_missing(value):
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(f"has a {column} that is not a string")
+    return value.strip()
+
+
+def _key(value: object) -> EntityUid | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return EntityUid(str(value))
+    if _is_missing(value):
+        return None
+    if not isinstance(value, str):
+        raise ValueError("has a key that is neither a string nor a whole number")
+    return EntityUid(value.strip()) if value.strip() else None
+
+
+def _value(column: str, value: object) -> TextValue:
+    if _is_missing(value):
+        return None
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(value)
+    raise ValueError(f"has {column} that are neither a string nor a list of strings")
+
+
+def _is_missing(value: object) -> bool:
+    # Tables write a missing text as NaN, the only value that is not equal to itself.
+    return value is None or value != value

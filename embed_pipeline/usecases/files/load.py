@@ -1,0 +1,84 @@
+"""Load entities from a file: good rows are kept, bad ones are told with their line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from embed_pipeline.domain.entity import NewEntity
+from embed_pipeline.telemetry import emit
+from embed_pipeline.usecases.entities.create import upsert_entities
+from embed_pipeline.usecases.files.formats import BadRow, format_of
+from embed_pipeline.worker.context import Services
+
+PAGE = 500
+MOST_TOLD = 20
+"""Bad rows that a report carries; the log has them all."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LoadReport:
+    rows: int = 0
+    created: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    new_jobs: int = 0
+    queued: bool = True
+    refused: int = 0
+    bad: list[BadRow] = field(default_factory=list)
+    """The first of the refused rows, so that memory does not follow the file."""
+    place: str = "line"
+    """What a bad row's number counts."""
+
+    def told_bad(self) -> list[str]:
+        """A sentence for each bad row that is carried, and one for the others."""
+        told = [f"{self.place} {row.line}: {row.reason}" for row in self.bad]
+        more = self.refused - len(told)
+        return [*told, f"and {more:,} more, each with a line in the log"] if more else told
+
+
+def load_file(
+    services: Services, path: Path, *, on_page: Callable[[LoadReport], None] = lambda report: None
+) -> LoadReport:
+    """Upsert the file's entities page by page; loading it again changes nothing.
+
+    CSV, JSON Lines or Parquet, by the end of the name. Memory is bounded by a page, whatever the
+    size of the file.
+    """
+    kind = format_of(path)
+    return load_rows(
+        services, kind.read(path, services.graph.mapping), place=kind.place, on_page=on_page
+    )
+
+
+def load_rows(
+    services: Services,
+    rows: Iterator[NewEntity | BadRow],
+    *,
+    place: str = "row",
+    on_page: Callable[[LoadReport], None] = lambda report: None,
+) -> LoadReport:
+    report = LoadReport(place=place)
+    while page := list(islice(rows, PAGE)):
+        report.rows += len(page)
+        bad = [row for row in page if isinstance(row, BadRow)]
+        for row in bad:
+            emit("load.row_refused", line=row.line, reason=row.reason)
+        report.refused += len(bad)
+        report.bad += bad[: MOST_TOLD - len(report.bad)]
+        _upsert(services, [row for row in page if isinstance(row, NewEntity)], report)
+        on_page(report)
+    return report
+
+
+def _upsert(services: Services, entities: list[NewEntity], report: LoadReport) -> None:
+    if not entities:
+        return
+    made = upsert_entities(services.jobs, services.graph, entities, model=services.model)
+    report.created += made.created
+    report.changed += made.changed
+    report.unchanged += made.unchanged
+    report.new_jobs += made.jobs.new_jobs
+    report.queued = report.queued and made.queued

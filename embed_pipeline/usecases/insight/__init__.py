@@ -1,0 +1,1 @@
+"""Questions about the graph and the queue, answered without changing either."""

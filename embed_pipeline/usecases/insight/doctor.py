@@ -1,0 +1,112 @@
+"""Looks at the parts that work together: the provider, the model, the queue's state.
+
+The databases' own checks are the stores'; this is what only somebody sees who has them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import metadata
+
+from embed_pipeline.domain.breaker import GRAPH
+from embed_pipeline.domain.check import CheckResult, broken, note, ok
+from embed_pipeline.domain.switch import SwitchState
+from embed_pipeline.domain.window import Denied, Spent
+from embed_pipeline.errors import EmbedPipelineError
+from embed_pipeline.worker.context import Services
+
+PACKAGES = ("dagster", "neo4j", "neo4j-rust-ext", "openai", "pandas", "typer")
+EXTRAS = {
+    "wordllama": "local",
+    "psycopg": "reaper",
+    "mcp": "mcp",
+    "pyarrow": "parquet",
+}
+"""Optional packages, and the extra that brings them."""
+
+SAMPLE = "hello"
+
+
+def versions(own: str, python: str) -> CheckResult:
+    found = ", ".join(f"{name} {metadata.version(name)}" for name in PACKAGES)
+    return ok("versions", f"embed-pipeline {own}, Python {python}, {found}")
+
+
+def extras() -> CheckResult:
+    there = {name: _version_of(name) for name in EXTRAS}
+    missing = [extra for name, extra in EXTRAS.items() if there[name] is None]
+    found = ", ".join(f"{name} {version}" for name, version in there.items() if version)
+    if not missing:
+        return ok("extras", found)
+    return note(
+        "extras",
+        f"without {', '.join(missing)}; installed: {found or 'none'}",
+        f"pip install 'embed-pipeline[{','.join(missing)}]' where they are wanted",
+    )
+
+
+def _version_of(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def check_provider(services: Services, *, within_budget: bool = True) -> CheckResult:
+    """One request of one word; a budget that nobody has touched yet is left alone."""
+    if within_budget:
+        taken = services.limiter.take(Spent(requests=1, tokens=len(SAMPLE)))
+        if isinstance(taken, Denied):
+            return note("provider", f"the budget is used up until {taken.retry_at:%H:%M:%S} UTC")
+    before = services.clock.monotonic()
+    try:
+        answer = services.provider.embed([SAMPLE])
+    except EmbedPipelineError as error:
+        return broken("provider", f"{services.model}: {error}", _remedy_for(services.provider.name))
+    took = (services.clock.monotonic() - before) * 1000
+    size = answer.vectors.shape[1]
+    return ok("provider", f"{services.model} answered in {took:,.0f} ms with {size} dimensions")
+
+
+def _remedy_for(provider: str) -> str:
+    if provider == "openai":
+        return "Check OPENAI_API_KEY, OPENAI_BASE_URL, EMBEDDING_MODEL and the network."
+    return "Check EMBEDDING_PROVIDER and EMBEDDING_MODEL."
+
+
+def check_model(services: Services) -> Sequence[CheckResult]:
+    records = services.graph.models()
+    if not records:
+        return [note("model", f"the graph has none yet: {services.model} becomes its first")]
+    taking = [record.model for record in records if record.takes_vectors]
+    if services.model in taking:
+        return [ok("model", f"the graph is embedded with {services.model}")]
+    in_use = ", ".join(taking) or "no active model"
+    return [
+        broken(
+            "model",
+            f"the graph is embedded with {in_use}, the settings say {services.model}",
+            "Set EMBEDDING_PROVIDER, EMBEDDING_MODEL and EMBEDDING_DIMENSIONS back.",
+        )
+    ]
+
+
+def check_queue_state(services: Services) -> Sequence[CheckResult]:
+    switch = services.jobs.switch.read()
+    if switch.state is SwitchState.HALTED:
+        state = broken("work", f"the queue is halted: {switch.reason}", "embed-pipeline resume")
+    elif switch.state is SwitchState.PAUSED:
+        state = note("work", f"the queue is paused: {switch.reason}", "embed-pipeline resume")
+    elif services.jobs.has_stale():
+        state = note("work", "jobs of vanished workers wait", "embed-pipeline recover")
+    else:
+        state = ok("work", "the queue gives out jobs")
+    breakers = (services.jobs.breakers.read(name) for name in (GRAPH, services.provider.name))
+    return [
+        state,
+        *(
+            note("work", f"{breaker.name} does not answer ({breaker.reason}); it is tried again")
+            for breaker in breakers
+            if breaker.is_open
+        ),
+    ]

@@ -1,0 +1,39 @@
+"""Semantic search: the query is embedded with the same model, within the same budget."""
+
+from __future__ import annotations
+
+from embed_pipeline.domain.embedding import SearchResult, Vector
+from embed_pipeline.domain.window import Denied, Spent
+from embed_pipeline.errors import RateLimited, RequestError
+from embed_pipeline.ports.embedding_provider import Input
+from embed_pipeline.worker.budget import pause_for, record_usage
+from embed_pipeline.worker.call import ask
+from embed_pipeline.worker.context import Services
+
+
+def search(
+    services: Services, query: str, *, limit: int = 10, entity_type: str | None = None
+) -> SearchResult:
+    if not query.strip():
+        raise RequestError("A search needs some words.")
+    (fitted,) = services.provider.fit([query])
+    services.provider.get_ready()  # before the grant, which is for now
+    vector = _embedded(services, fitted)
+    return services.graph.search(vector, model=services.model, limit=limit, entity_type=entity_type)
+
+
+def _embedded(services: Services, fitted: Input) -> Vector:
+    taken = services.limiter.take(Spent(requests=1, tokens=fitted.tokens))
+    if isinstance(taken, Denied):
+        raise RateLimited(
+            f"The budget of {services.provider.name} is used up "
+            f"until {taken.retry_at:%H:%M:%S} UTC."
+        )
+    try:
+        answer = ask(services.provider, [fitted.text])
+    except RateLimited as error:
+        pause_for(services.limiter, error)
+        raise
+    record_usage(services.limiter, taken, answer)
+    vector: Vector = answer.vectors[0]
+    return vector

@@ -1,0 +1,87 @@
+"""One page about everything: coverage, the latest work, health."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from embed_pipeline.domain.embedding import Coverage
+from embed_pipeline.domain.health import HealthReport
+from embed_pipeline.errors import RequestError
+from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.worker.context import Services
+
+LATEST = 1_000
+"""Events looked at; a run writes a few per batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Jobs completed, and the time from the first lease to the last completion."""
+
+    completed: int = 0
+    took: timedelta = timedelta(0)
+
+    def __str__(self) -> str:
+        if not self.completed:
+            return "nothing was left to do"
+        seconds = max(self.took.total_seconds(), 0.001)
+        rate = self.completed / seconds
+        return f"{self.completed:,} embedded in {seconds:.1f} s ({rate:,.0f} per second)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    coverage: Coverage
+    work: Work
+    health: HealthReport
+    model: str
+
+    def facts(self) -> dict[str, object]:
+        percent = self.coverage.percent
+        return {
+            "entities": self.coverage.entities,
+            "coverage": "no entities yet" if percent is None else f"{percent:.1f} %",
+            "work": str(self.work),
+            "health": self.health.status.value,
+            "model": self.model,
+        }
+
+
+def summarise(services: Services, *, since: datetime | None = None) -> Summary:
+    return Summary(
+        coverage=services.graph.coverage(model=services.model),
+        work=work_done(services.jobs, since=since),
+        health=services.jobs.health.report(),
+        model=services.model,
+    )
+
+
+def work_done(jobs: JobStore, *, since: datetime | None = None) -> Work:
+    """Since a moment, or else by the owner of the latest completion."""
+    completions = jobs.events.recent(kind="jobs.completed", limit=LATEST)
+    leases = jobs.events.recent(kind="jobs.leased", limit=LATEST)
+    if since is None and completions:
+        owner = completions[0].owner
+        completions = tuple(event for event in completions if event.owner == owner)
+        leases = tuple(event for event in leases if event.owner == owner)
+    elif since is not None:
+        completions = tuple(event for event in completions if event.at >= since)
+        leases = tuple(event for event in leases if event.at >= since)
+    if not completions:
+        return Work()
+    first = min((event.at for event in leases), default=completions[-1].at)
+    return Work(
+        completed=sum(len(event.job_ids) for event in completions),
+        took=completions[0].at - first,
+    )
+
+
+def read_queries(path: Path) -> tuple[str, ...]:
+    """The queries of a JSON list of `{"query": …}`."""
+    try:
+        return tuple(str(item["query"]) for item in json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise RequestError(f"{path} is no JSON list of objects with a query: {error}.") from error

@@ -1,0 +1,51 @@
+"""What a worker works with: the ports, and how long things may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from embed_pipeline.ports.clock import Clock, SystemClock
+from embed_pipeline.ports.embedding_provider import EmbeddingProvider
+from embed_pipeline.ports.entity_store import EntityStore
+from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.ports.rate_limiter import RateLimiter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimits:
+    batch_size: int = 2_000
+    heartbeat_interval: timedelta = timedelta(minutes=2)
+    drain_for: timedelta = timedelta(minutes=4)
+    """How long one run goes on leasing."""
+    grace: timedelta = timedelta(seconds=20)
+    """How long a run that was told to stop waits for the requests it has sent."""
+    concurrency: int = 4
+    """Requests under way at once."""
+    writers: int = 2
+    """Transactions with vectors under way at once."""
+    ahead: int = 1
+    """How far leasing and sending may be ahead of writing; 0 lets nothing overlap."""
+    write_size: int = 250
+    """Vectors per transaction."""
+    retention: timedelta = timedelta(days=14)
+    """How long ended jobs are kept."""
+
+    @property
+    def most_batches(self) -> int:
+        """How many leases one run holds at most: one per request, and those ahead of them."""
+        return self.concurrency + 2 * self.ahead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    jobs: JobStore
+    graph: EntityStore
+    provider: EmbeddingProvider
+    limiter: RateLimiter
+    clock: Clock = field(default_factory=SystemClock)
+    run_limits: RunLimits = field(default_factory=RunLimits)
+
+    @property
+    def model(self) -> str:
+        return self.provider.model
