@@ -28,7 +28,7 @@ Metadata = dict[str, Any]
 
 
 def assets_for(settings: Settings, deps: Upstream) -> list[dg.AssetSpec]:
-    kinds = {settings.stores.backend.value, settings.provider.name.value}
+    kinds = {settings.stores.graph.value, settings.provider.name.value}
     return [
         dg.AssetSpec(
             ENTITY_EMBEDDINGS,
@@ -44,7 +44,7 @@ def assets_for(settings: Settings, deps: Upstream) -> list[dg.AssetSpec]:
             description="The queue of embedding jobs: how much waits, for how long, how fast it"
             " moves, and what it costs. Observed by `observe_job`.",
             group_name="embeddings",
-            kinds={settings.stores.backend.value},
+            kinds={settings.stores.queue.value},
         ),
         dg.AssetSpec(
             EMBEDDING_REPORT,
