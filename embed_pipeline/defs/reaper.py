@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 
 import dagster as dg
 
@@ -13,7 +14,7 @@ from embed_pipeline.defs.polling import (
     request_unless_active,
     sensor_status,
 )
-from embed_pipeline.reaper import QueueCounters, Reaper, SweepResult, reaper_of
+from embed_pipeline.reaper import Reaper, SweepResult, reaper_of
 from embed_pipeline.reaper.policy import Requeue
 from embed_pipeline.settings import ReaperSettings, Settings
 
@@ -83,10 +84,10 @@ def _reaper_sensor(settings: ReaperSettings, running: bool) -> dg.SensorDefiniti
 
 
 def _reaper_resource(settings: Settings, own: ReaperSettings) -> dg.ResourceDefinition:
-    counters = QueueCounters(lambda: wiring.open_job_store(settings))
+    count = partial(wiring.add_to_counters, settings)
 
     def opened(_context: dg.InitResourceContext) -> Iterator[Reaper]:
-        with closing(reaper_of(own, counters=counters)) as reaper:
+        with closing(reaper_of(own, count=count)) as reaper:
             yield reaper
 
     return dg.ResourceDefinition(
@@ -111,16 +112,16 @@ def _rows(result: SweepResult) -> Metadata:
         return {}
     rows: list[dict[str, str | int | float]] = [
         {
-            "table": job.table,
-            "job": job.job_id,
-            "stage": job.stage or "",
-            "attempts": f"{job.attempt_count} of {job.max_attempts}",
-            "worker": job.locked_by or "",
-            "overdue (seconds)": round(job.overdue.total_seconds(), 1),
-            "verdict": f"again in {job.verdict.after.total_seconds():g} s"
-            if isinstance(job.verdict, Requeue)
-            else f"failed: {job.verdict.code}, {job.verdict.reason}",
+            "table": reaped.table,
+            "job": reaped.job.job_id,
+            "stage": reaped.job.stage or "",
+            "attempts": f"{reaped.attempts} of {reaped.max_attempts}",
+            "worker": reaped.job.locked_by or "",
+            "overdue (seconds)": round(reaped.overdue.total_seconds(), 1),
+            "verdict": f"again in {reaped.decision.after.total_seconds():g} s"
+            if isinstance(reaped.decision, Requeue)
+            else f"failed: {reaped.decision.code}, {reaped.decision.reason}",
         }
-        for job in result.reaped
+        for reaped in result.reaped
     ]
     return {"jobs": table(rows)}

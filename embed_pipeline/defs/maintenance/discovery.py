@@ -6,7 +6,7 @@ from pydantic import Field
 from embed_pipeline.defs.op import PATIENT, Metadata, Stopwatch, pipeline_job, pipeline_op
 from embed_pipeline.defs.polling import concise_errors, request_unless_active, schedule_status
 from embed_pipeline.usecases.entities import discover
-from embed_pipeline.usecases.insight.gaps import MOST_READ, has_gaps
+from embed_pipeline.usecases.insight.coverage import MOST_READ, has_gaps
 from embed_pipeline.worker.context import Services
 
 

@@ -18,7 +18,7 @@ from embed_pipeline.defs.observe.outcomes import (
 )
 from embed_pipeline.defs.op import LANE
 from embed_pipeline.errors import EmbedPipelineError
-from embed_pipeline.usecases.insight.coverage import QueueState, observe_queue
+from embed_pipeline.usecases.insight.coverage import QueueState, read_queue_state
 from embed_pipeline.worker.context import Services
 
 
@@ -36,7 +36,7 @@ def check_embeddings(
     _tag_with_lane(context)
     selected = [check for check in CHECKS if check.key in context.selected_asset_check_keys]
     try:
-        state = observe_queue(services.jobs, model=services.model)
+        state = read_queue_state(services.jobs, model=services.model)
     except EmbedPipelineError as error:
         yield from (unreachable(check, "queue", error).result() for check in selected)
         return

@@ -24,7 +24,7 @@ from embed_pipeline.defs.observe.outcomes import (
 from embed_pipeline.defs.op import Stopwatch, pipeline_job, pipeline_op
 from embed_pipeline.domain.embedding import Coverage
 from embed_pipeline.errors import EmbedPipelineError
-from embed_pipeline.usecases.insight.coverage import QueueState, observe_queue
+from embed_pipeline.usecases.insight.coverage import QueueState, read_queue_state
 from embed_pipeline.worker.context import Services
 
 
@@ -35,7 +35,7 @@ def observe(
     """Returns how many checks did not pass. Such a check does not fail the run."""
     watch = Stopwatch()
     with _reporting_failure(context, HEALTH, "queue"):
-        state = observe_queue(services.jobs, model=services.model)
+        state = read_queue_state(services.jobs, model=services.model)
     progress = progress_since_last_event(context.instance, EMBEDDING_QUEUE, state)
     figures = queue_figures(state, progress, model=services.model)
     context.log_event(dg.AssetObservation(EMBEDDING_QUEUE, metadata=figures))
