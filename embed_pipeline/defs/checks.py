@@ -18,7 +18,7 @@ from embed_pipeline.defs.findings import (
 )
 from embed_pipeline.defs.tags import LANE
 from embed_pipeline.errors import EmbedPipelineError
-from embed_pipeline.usecases.insight.coverage import QueueState, observe_queue
+from embed_pipeline.usecases.insight.coverage import QueueState, read_queue_state
 from embed_pipeline.worker.context import Services
 
 
@@ -36,7 +36,7 @@ def check_embeddings(
     _take_into_lane(context)
     asked = sorted(key.name for key in context.selected_asset_check_keys)
     try:
-        state = observe_queue(services.jobs, model=services.model)
+        state = read_queue_state(services.jobs, model=services.model)
     except EmbedPipelineError as error:
         yield from (unreachable(check, "queue", error).result() for check in asked)
         return

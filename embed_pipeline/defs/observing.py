@@ -31,8 +31,8 @@ from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.usecases.insight.coverage import (
     Progress,
     QueueState,
-    observe_queue,
     progress_between,
+    read_queue_state,
 )
 from embed_pipeline.worker.context import Services
 
@@ -85,7 +85,7 @@ def daily_report(
 
 def _queue_or_red(context: dg.OpExecutionContext, services: Services) -> QueueState:
     try:
-        return observe_queue(services.jobs, model=services.model)
+        return read_queue_state(services.jobs, model=services.model)
     except EmbedPipelineError as error:
         _tell(context, [unreachable(HEALTH, "queue", error)])
         raise

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -14,7 +15,7 @@ from embed_pipeline.defs.runs import is_at_work, max_runtime
 from embed_pipeline.defs.sensors import SensorResult
 from embed_pipeline.defs.tags import TRIGGER, run_tags
 from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline.reaper import QueueCounters, Reaper, SweepResult, reaper_of
+from embed_pipeline.reaper import Reaper, SweepResult, reaper_of
 from embed_pipeline.reaper.policy import Requeue
 from embed_pipeline.settings import ReaperSettings, Settings
 
@@ -79,8 +80,8 @@ def _reaper_sensor(settings: ReaperSettings, status: dg.DefaultSensorStatus) -> 
         elif outlook.problems:
             raise SensorCheckFailed("\n".join(outlook.problems))
         else:
-            untold = outlook.left_alone
-            also = f"; {untold} rows have neither lease nor heartbeat" if untold else ""
+            ignored = outlook.left_alone
+            also = f"; {ignored} rows have neither lease nor heartbeat" if ignored else ""
             yield dg.SkipReason(f"no lease has ended without its worker{also}")
 
     return reaper_sensor
@@ -95,10 +96,10 @@ def _unless_at_work(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReas
 
 
 def _reaper_resource(settings: Settings, own: ReaperSettings) -> dg.ResourceDefinition:
-    counters = QueueCounters(lambda: wiring.open_job_store(settings))
+    count = partial(wiring.add_to_counters, settings)
 
     def opened(_context: dg.InitResourceContext) -> Iterator[Reaper]:
-        with closing(reaper_of(own, counters=counters)) as reaper:
+        with closing(reaper_of(own, count=count)) as reaper:
             yield reaper
 
     return dg.ResourceDefinition(
@@ -124,17 +125,17 @@ def _rows(result: SweepResult) -> dict[str, Any]:
     rows = [
         dg.TableRecord(
             {
-                "table": job.table,
-                "job": job.job_id,
-                "stage": job.stage or "",
-                "attempts": f"{job.attempt_count} of {job.max_attempts}",
-                "worker": job.locked_by or "",
-                "overdue (seconds)": round(job.overdue.total_seconds(), 1),
-                "verdict": f"again in {job.verdict.after.total_seconds():g} s"
-                if isinstance(job.verdict, Requeue)
-                else f"failed: {job.verdict.code}, {job.verdict.reason}",
+                "table": reaped.table,
+                "job": reaped.job.job_id,
+                "stage": reaped.job.stage or "",
+                "attempts": f"{reaped.attempts} of {reaped.max_attempts}",
+                "worker": reaped.job.locked_by or "",
+                "overdue (seconds)": round(reaped.overdue.total_seconds(), 1),
+                "verdict": f"again in {reaped.decision.after.total_seconds():g} s"
+                if isinstance(reaped.decision, Requeue)
+                else f"failed: {reaped.decision.code}, {reaped.decision.reason}",
             }
         )
-        for job in result.reaped[:MOST_ROWS]
+        for reaped in result.reaped[:MOST_ROWS]
     ]
     return {"jobs": dg.MetadataValue.table(rows)}

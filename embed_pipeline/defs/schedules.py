@@ -15,7 +15,7 @@ from embed_pipeline.defs.polling import concise_errors
 from embed_pipeline.defs.runs import is_at_work, max_runtime
 from embed_pipeline.defs.tags import TRIGGER
 from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline.usecases.insight.gaps import MOST_READ, has_gaps
+from embed_pipeline.usecases.insight.coverage import MOST_READ, has_gaps
 from embed_pipeline.worker.context import Services
 
 BY_THE_CLOCK = {TRIGGER: "schedule"}

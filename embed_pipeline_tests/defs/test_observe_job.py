@@ -23,7 +23,7 @@ from embed_pipeline.errors import (
 from embed_pipeline.ports.embedding_provider import Embedded
 from embed_pipeline.providers.mock import MockProvider
 from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
-from embed_pipeline.usecases.insight.coverage import observe_queue
+from embed_pipeline.usecases.insight.coverage import read_queue_state
 from embed_pipeline.usecases.insight.price import estimated_price
 from embed_pipeline_tests.defs.conftest import Build
 from embed_pipeline_tests.defs.scene import MODEL, Pipeline, add_run, metadata_of
@@ -225,7 +225,7 @@ def test_failures_are_counted_beyond_those_that_are_shown(
     assert observed(instance, EMBEDDING_QUEUE)[0]["failed"] == 1_100
     assert observed(instance, EMBEDDING_QUEUE)[0]["parked"] == 1_050
     assert checks(instance)["failed_jobs"].startswith("1050 jobs have failed")
-    assert len(observe_queue(jobs, model=MODEL).failures) == 20
+    assert len(read_queue_state(jobs, model=MODEL).failures) == 20
 
 
 def test_failed_jobs_of_deleted_entities_alarm_nobody(
