@@ -129,7 +129,7 @@ def create(connection: Connection, *, schema: str, place: str) -> None:
     connection.execute(_LOCK, {"schema": schema})
     refuse_foreign(connection, schema=schema, place=place)
     # Not IF NOT EXISTS: it asks for the right to create a schema even where there is one already.
-    if not _one(connection, _SCHEMA_EXISTS, schema)["found"]:
+    if not next(connection.execute(_SCHEMA_EXISTS, {"schema": schema}))["found"]:
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
     if _version(connection, schema) is None:
         for statement in _CREATE.split(";\n"):
