@@ -15,7 +15,7 @@ from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.providers import ProviderConfig, open_provider
 from embed_pipeline.settings import Neo4jSettings, ProviderName, Settings
 from embed_pipeline.stores import Server, StoreConfig, backend
-from embed_pipeline.stores.queue.unlimited import Unlimited
+from embed_pipeline.stores.queue.rate_limiter import Unlimited
 from embed_pipeline.worker.context import RunLimits, Services
 
 IN_PROCESS = frozenset({ProviderName.LOCAL, ProviderName.MOCK})
