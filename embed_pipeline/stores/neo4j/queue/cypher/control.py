@@ -21,7 +21,8 @@ RETURN value, {_NOW_US}
 """
 
 _STATES = f"""
-WITH collect({{name: state.name, value: state.value}}) AS states, datetime.realtime() AS real
+WITH collect({{name: state.name, value: state.value}}) AS states
+WITH states, datetime.realtime() AS real
 RETURN states, {_NOW_US}
 """
 

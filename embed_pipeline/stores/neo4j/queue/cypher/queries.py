@@ -138,7 +138,7 @@ CALL () {{
 RETURN count(job) AS ahead
 """
 
-JOBSOF_ENTITY = f"""
+JOBS_OF_ENTITY = f"""
 {OF_ENTITY} AND {HAS_ID}
 WITH job ORDER BY job.created_at DESC, job.id DESC LIMIT $limit
 RETURN properties(job) AS job

@@ -158,7 +158,7 @@ CALL () {{
 {_DELETED}
 """
 
-CANCEL_JOBSOF_ENTITY = f"""
+CANCEL_JOBS_OF_ENTITY = f"""
 {_ALONE}
 WITH lock
 CALL () {{
