@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from embed_pipeline.domain.entity import Entity
-from embed_pipeline.domain.job import DEFAULT_PRIORITY, EnqueueReport, JobRequest
+from embed_pipeline.domain.job import DEFAULT_PRIORITY, EnqueueReport, EntityUid, JobRequest
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 
@@ -19,18 +19,37 @@ def enqueue_entities(
     force: bool = False,
     priority: int = DEFAULT_PRIORITY,
 ) -> EnqueueReport:
+    """Ask the graph which entities have the vector of their text already, then enqueue."""
     if not entities:
         return EnqueueReport()
-    embedded = graph.embedded_versions([entity.uid for entity in entities], model=model)
+    versions = graph.embedded_versions([entity.uid for entity in entities], model=model)
+    embedded = {entity.uid for entity in entities if versions.get(entity.uid) == entity.version}
+    return enqueue_known(
+        jobs, entities, embedded=embedded, model=model, force=force, priority=priority
+    )
+
+
+def enqueue_known(
+    jobs: JobStore,
+    entities: Sequence[Entity],
+    *,
+    embedded: Collection[EntityUid],
+    model: str,
+    force: bool = False,
+    priority: int = DEFAULT_PRIORITY,
+) -> EnqueueReport:
+    """For a caller who knows already which entities are `embedded`: one transaction, no read."""
+    if not entities:
+        return EnqueueReport()
     return jobs.enqueue(
         [
             JobRequest(
                 entity_uid=entity.uid,
                 model=model,
-                version=(version := entity.version),
+                version=entity.version,
                 priority=priority,
                 force=force,
-                embedded=embedded.get(entity.uid) == version,
+                embedded=entity.uid in embedded,
             )
             for entity in entities
         ]

@@ -42,20 +42,30 @@ def test_exactly_one_job_is_scheduled_for_each_new_entity(world: World) -> None:
     assert len(world.provider.texts) == 50, "each is generated exactly once"
 
 
+@pytest.mark.parametrize("verb", ["create", "upsert"])
 def test_fifty_entities_are_created_in_one_transaction_without_a_call(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    """How long it takes is for the benchmarks to tell; that locks are held once is told here."""
+    """One transaction of the graph, one of the queue, and no further read of either.
+
+    How long it takes is for the benchmarks to tell.
+    """
     world.fill(1, first=900)
     transactions: list[str] = []
-    transaction = Database.transaction
+    transaction, reading = Database.transaction, Database.reading
 
     def counted(database: Database) -> AbstractContextManager[sqlite3.Connection]:
         transactions.append(database.path.name)
         return transaction(database)
 
+    def counted_reading(database: Database) -> AbstractContextManager[sqlite3.Connection]:
+        transactions.append(f"read of {database.path.name}")
+        return reading(database)
+
     monkeypatch.setattr(Database, "transaction", counted)
-    world.create(*(entity(number, "x" * 1_000) for number in range(50)))
+    monkeypatch.setattr(Database, "reading", counted_reading)
+    create = {"create": world.create, "upsert": world.upsert}[verb]
+    create(*(entity(number, "x" * 1_000) for number in range(50)))
 
     assert transactions == ["graph.sqlite", "queue.sqlite"]
     assert world.provider.requests == []
@@ -161,6 +171,16 @@ def test_unchanged_upsert_queues_nothing(world: World) -> None:
 
     assert (report.unchanged, report.jobs.new_jobs) == (1, 0)
     assert len(world.all_jobs) == 1
+
+
+def test_text_that_comes_back_to_its_stored_vector_is_not_queued_again(world: World) -> None:
+    world.create(entity(0, "A"))
+    world.run()
+    world.upsert(entity(0, "B"))
+
+    report = world.upsert(entity(0, "A"))
+
+    assert (report.changed, report.jobs.outcomes) == (1, (Enqueued.EMBEDDED,))
 
 
 def test_text_changed_while_its_job_is_held_is_embedded_in_the_end(world: World) -> None:

@@ -11,10 +11,12 @@ from typing import Annotated, Any
 import typer
 
 from embed_pipeline import __version__, wiring
-from embed_pipeline.domain.check import CheckResult, Condition, broken, note, ok
+from embed_pipeline.domain.check import CheckResult, Condition, note, ok, problem
+from embed_pipeline.domain.diagnosis import Remedy
 from embed_pipeline.errors import ConfigurationError, EmbedPipelineError
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import AsJson, say, show_rows
+from embed_pipeline.interfaces.cli.remedies import command_for
 from embed_pipeline.settings import Settings
 from embed_pipeline.usecases.insight import doctor as examining
 from embed_pipeline.worker.context import Services
@@ -38,7 +40,7 @@ def init(
 ) -> None:
     """Prepare the stores: tables, constraints, indexes. Touches no entity; may be run again.
 
-    Works on the stores of the settings; an option names another Neo4j server or database for
+    Works on the stores of the settings; an option names another server or database for
     this call. Passwords come from EMBED_QUEUE_PASSWORD and EMBED_GRAPH_PASSWORD, or are asked
     for on a terminal. Says which databases it prepared, and how many jobs it adopted that another
     program had written into the queue.
@@ -56,6 +58,10 @@ def init(
     over = {variable: value for variable, value in said.items() if value is not None}
     if over:
         over["EMBED_STORE"] = "neo4j"
+    if queue_uri:
+        over["EMBED_QUEUE_STORE"] = "postgres" if queue_uri.startswith("postgres") else "neo4j"
+    if graph_uri:
+        over["EMBED_GRAPH_STORE"] = "neo4j"
     sentences = wiring.initialise_stores(_settings_with_passwords(over))
     say("\n".join(sentences), {"ready": sentences}, as_json=as_json)
 
@@ -85,12 +91,16 @@ def doctor(
     Example: `embed-pipeline doctor`
     """
     checks = list(_checks(request=request))
-    rows = [asdict(check) for check in checks]
+    rows = [asdict(check) | {"remedy": _worded(check.remedy)} for check in checks]
     if not as_json:
         rows = [row | {"remedy": row["remedy"] or ""} for row in rows]
     show_rows(rows, as_json=as_json, title="Doctor", empty="")
     if any(check.condition is Condition.BROKEN for check in checks):
         raise typer.Exit(1)
+
+
+def _worded(remedy: str | None) -> str | None:
+    return command_for(remedy) if isinstance(remedy, Remedy) else remedy
 
 
 def _checks(*, request: bool) -> Iterator[CheckResult]:
@@ -100,19 +110,21 @@ def _checks(*, request: bool) -> Iterator[CheckResult]:
     try:
         settings = session.settings(say_notes=False)
     except ConfigurationError as error:
-        for problem in error.problems:
-            yield broken("settings", problem, "Set it in the environment or in .env.")
+        for sentence in error.problems:
+            yield problem("settings", sentence, "Set it in the environment or in .env.")
         return
-    yield ok("settings", f"EMBED_ENV is {settings.environment}, {settings.stores.backend} stores")
+    stores = settings.stores
+    kept = f"queue in {stores.queue}, graph in {stores.graph}"
+    yield ok("settings", f"EMBED_ENV is {settings.environment}, {kept}")
     for remark in settings.notes:
         yield note("settings", remark)
-    stores = wiring.examine_stores(settings)
-    yield from stores
-    if any(check.condition is Condition.BROKEN for check in stores):
+    found = wiring.diagnose_stores(settings)
+    yield from found
+    if any(check.condition is Condition.BROKEN for check in found):
         return
     with session.opened_tools(settings) as services:
         # A file that is not there yet would be made by a look into it.
-        made = all(check.condition is Condition.OK for check in stores if check.part in STORES)
+        made = all(check.condition is Condition.OK for check in found if check.part in STORES)
         if made:
             yield from _checks_of_work(services)
         if request:
@@ -124,7 +136,7 @@ def _checks_of_work(services: Services) -> Iterator[CheckResult]:
         try:
             yield from look(services)
         except EmbedPipelineError as error:
-            yield broken("stores", str(error), "embed-pipeline init")
+            yield problem("stores", str(error), "embed-pipeline init")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from embed_pipeline.domain.embedding import Created
-from embed_pipeline.domain.entity import Entity, NewEntity
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.job import EnqueueReport
 from embed_pipeline.errors import CriticalError, TransientError
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.telemetry import emit
-from embed_pipeline.worker.enqueue import enqueue_entities
+from embed_pipeline.worker.enqueue import enqueue_known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,25 +39,27 @@ def create_entities(
     jobs: JobStore, graph: EntityStore, entities: Sequence[NewEntity], *, model: str
 ) -> CreateReport:
     """An existing entity is reported as such and left as it is."""
-    return _queue_new(jobs, graph, graph.create_entities(entities, model=model), model=model)
+    return _queue_new(jobs, graph.create_entities(entities, model=model), model=model)
 
 
 def upsert_entities(
     jobs: JobStore, graph: EntityStore, entities: Sequence[NewEntity], *, model: str
 ) -> CreateReport:
     """A changed text queues its new version at once."""
-    return _queue_new(jobs, graph, graph.upsert_entities(entities, model=model), model=model)
+    return _queue_new(jobs, graph.upsert_entities(entities, model=model), model=model)
 
 
-def _queue_new(
-    jobs: JobStore, graph: EntityStore, made: tuple[Created, ...], *, model: str
-) -> CreateReport:
+def _queue_new(jobs: JobStore, made: tuple[Created, ...], *, model: str) -> CreateReport:
     # By key: of an entity that was handed in twice, only the last text is there to embed.
-    latest = {one.entity.uid: one.entity for one in made if not one.existing or one.changed}
-    new: list[Entity] = list(latest.values())
+    new = {one.entity.uid: one for one in made if not one.existing or one.changed}
     emit("entities.created", count=len(new), existing=len(made) - len(new))
     try:
-        report = enqueue_entities(jobs, graph, new, model=model)
+        report = enqueue_known(
+            jobs,
+            [one.entity for one in new.values()],
+            embedded={uid for uid, one in new.items() if one.embedded},
+            model=model,
+        )
     except (TransientError, CriticalError) as error:
         # The entities are safe and carry the marker: discovery finds them.
         emit("entities.queue_unavailable", count=len(new), error=error)
