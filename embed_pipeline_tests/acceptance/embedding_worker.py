@@ -18,10 +18,10 @@ from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
-from embed_pipeline.stores.queue.unlimited import Unlimited
+from embed_pipeline.stores.queue.job_store import QueueJobStore
+from embed_pipeline.stores.queue.rate_limiter import Unlimited
 from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline.worker.context import RunLimits, Services
 from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.recover import recover_before_work
@@ -88,7 +88,7 @@ def tools_at(
 ) -> Services:
     queue = QueueFile(home / "queue.sqlite", clock=LaterClock(later))
     return Services(
-        jobs=SqliteJobStore(queue),
+        jobs=QueueJobStore(queue),
         graph=SlowGraph(home, silent_from=silent_write),
         provider=SlowProvider(home, silent_from=silent_request),
         limiter=Unlimited(),
