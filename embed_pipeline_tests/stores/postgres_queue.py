@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import psycopg
 import pytest
@@ -48,10 +49,8 @@ def own_schema(url: str) -> Iterator[Server]:
 
 
 def create(server: Server) -> None:
-    database = PostgresDatabase(server, check=lambda _: None)
-    database.write(
-        lambda connection: schema.create(connection, schema=server.schema, place=database.place)
-    )
+    database = PostgresDatabase(server)
+    database.write(partial(schema.create, schema=server.schema))
     database.close()
 
 

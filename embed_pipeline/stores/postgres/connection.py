@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -50,7 +51,7 @@ SET LOCAL idle_in_transaction_session_timeout = '60s'
 """
 
 # Keepalives notice a vanished server within half a minute.
-_OPTIONS: Mapping[str, str] = {
+_OPTIONS = {
     "client_encoding": "utf8",
     "keepalives_idle": "10",
     "keepalives_interval": "5",
@@ -66,33 +67,24 @@ _NOT_EMPTY = {
     "max_protocol_version": "3.0",
 }
 
-_CONFLICTS = frozenset({"40001", "40P01"})
+_CONFLICTS = ("40001", "40P01")
 _INIT = "run `embed-pipeline init`"
-_BY_STATE: Mapping[str, tuple[type[EmbedPipelineError], str]] = {
-    "3F000": (SchemaMissing, f"lacks the queue's schema: {_INIT}"),
-    "42P01": (SchemaMissing, f"lacks a table: {_INIT}"),
-    "42703": (SchemaMissing, f"lacks a column: {_INIT}"),
-    "42501": (StoreAccessDenied, "does not allow this user what the queue needs"),
-    "28000": (StoreAccessDenied, "refuses our credentials"),
-    "28P01": (StoreAccessDenied, "refuses our credentials"),
-    "53100": (StoreFull, "cannot grow: the disk is full"),
-    "25006": (StoreReadOnly, "is read-only"),
-    "XX001": (StoreCorrupted, "is damaged"),
-    "XX002": (StoreCorrupted, "has a damaged index"),
-    "54000": (RequestError, "cannot index a value that is this long"),
-    "55P03": (StoreBusy, "has the rows or the table locked by another session"),
-    "57014": (StoreBusy, "took too long for one statement"),
-    "40001": (StoreBusy, "had a conflict with another transaction"),
-    "40P01": (StoreBusy, "had a deadlock with another transaction"),
+_FAULTS: Mapping[tuple[str, ...], tuple[type[EmbedPipelineError], str]] = {
+    ("3F000", "42P01", "42703"): (SchemaMissing, f"lacks a table or column: {_INIT}"),
+    ("42501",): (StoreAccessDenied, "does not allow this user what the queue needs"),
+    ("28000", "28P01"): (StoreAccessDenied, "refuses our credentials"),
+    ("53100",): (StoreFull, "cannot grow: the disk is full"),
+    ("25006",): (StoreReadOnly, "is read-only"),
+    ("XX001", "XX002"): (StoreCorrupted, "is damaged"),
+    ("54000",): (RequestError, "cannot index a value that is this long"),
+    ("55P03",): (StoreBusy, "has the rows or the table locked by another session"),
+    ("57014",): (StoreBusy, "took too long for one statement"),
+    _CONFLICTS: (StoreBusy, "had a conflict or a deadlock with another transaction"),
 }
-
 # libpq gives no code for a refused connection, only the server's message.
-_REFUSALS = (
-    "authentication failed",
-    "no pg_hba.conf entry",
-    "no password supplied",
-    "not permitted to log in",
-    "permission denied for database",
+_REFUSED = re.compile(
+    r"authentication failed|no pg_hba\.conf entry|no password supplied|not permitted to log in"
+    r'|permission denied for database|role ".*" does not exist'
 )
 
 _OF_PARENT_PROCESS: list[Connection] = []
@@ -114,7 +106,11 @@ class PostgresDatabase:
     """
 
     def __init__(
-        self, server: Server, *, fail_fast: bool = False, check: Callable[[Connection], None]
+        self,
+        server: Server,
+        *,
+        fail_fast: bool = False,
+        check: Callable[[Connection], None] | None = None,
     ) -> None:
         connect = SHORT_TIMEOUT if fail_fast else CONNECT_TIMEOUT
         self._retry_time = SHORT_TIMEOUT if fail_fast else RETRY_TIME
@@ -164,10 +160,8 @@ class PostgresDatabase:
                 with self._borrow() as connection:
                     return attempt(connection)
             except psycopg.Error as error:
-                passes = error.sqlstate in _CONFLICTS or _is_lost(error)
-                if not passes or time.monotonic() + pause > deadline:
-                    named = self.named_error(error)
-                    raise named from error if named is not error else None
+                if not _may_pass(error) or time.monotonic() + pause > deadline:
+                    raise self.named_error(error) from error
             time.sleep(random.uniform(0, pause))
             pause = min(pause * 2, 0.5)
 
@@ -202,7 +196,7 @@ class PostgresDatabase:
             prepare_threshold=None,  # a pooler may give every transaction another server process
         )
         connection.adapters.register_dumper(str, _TextDumper)
-        if not self._is_checked:
+        if self._check is not None and not self._is_checked:
             try:
                 self._check(connection)
             except BaseException:
@@ -214,12 +208,12 @@ class PostgresDatabase:
     def named_error(self, error: psycopg.Error) -> Exception:
         """The error itself when only a bug can cause it."""
         said = redact(" ".join(str(error).split()))
-        if error.sqlstate in _BY_STATE:
-            kind, what = _BY_STATE[error.sqlstate]
-            return kind(f"The database {self.place} {what} ({said}).")
+        for states, (kind, what) in _FAULTS.items():
+            if error.sqlstate in states:
+                return kind(f"The database {self.place} {what} ({said}).")
         if not isinstance(error, psycopg.OperationalError):
             return error
-        if error.sqlstate is None and (any(w in said for w in _REFUSALS) or _unknown_role(said)):
+        if _REFUSED.search(said):
             return StoreAccessDenied(f"The database {self.place} refuses our credentials ({said}).")
         return StoreUnavailable(f"The database {self.place} cannot be reached ({said}).")
 
@@ -240,12 +234,9 @@ def connection_parameters(server: Server, *, connect_timeout: timedelta) -> dict
     return defaults | _OPTIONS | given | own
 
 
-def _is_lost(error: psycopg.Error) -> bool:
-    """Whether a new connection may help; a refused login does not pass by itself."""
-    is_fault = isinstance(error, psycopg.OperationalError)
-    state = error.sqlstate or ""
-    return is_fault and (not state or state.startswith(("08", "57P")))
-
-
-def _unknown_role(said: str) -> bool:
-    return 'role "' in said and "does not exist" in said
+def _may_pass(error: psycopg.Error) -> bool:
+    """Whether a repeated transaction may succeed, on a new connection where this one is lost."""
+    if error.sqlstate is None:
+        is_refused = _REFUSED.search(str(error)) is not None
+        return isinstance(error, psycopg.OperationalError) and not is_refused
+    return error.sqlstate in _CONFLICTS or error.sqlstate.startswith(("08", "57P"))

@@ -87,60 +87,63 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtext('embed_pipeline'), hashtext(%(sch
 _SCHEMA_EXISTS = "SELECT to_regnamespace(quote_ident(%(schema)s)) IS NOT NULL AS found"
 _RELATIONS = """
 SELECT relname AS name FROM pg_class
-WHERE relnamespace = to_regnamespace(quote_ident(%(schema)s)) AND relkind IN ('r', 'p', 'v', 'm', 'f')
-ORDER BY relname
+WHERE relnamespace = to_regnamespace(quote_ident(%(schema)s))
+  AND relkind IN ('r', 'p', 'v', 'm', 'f')
 """
 
 
-def names(schema: str) -> dict[str, sql.Composable]:
+def tables(schema: str) -> dict[str, sql.Composable]:
     """Each table, qualified and quoted, by its plain name."""
     return {table: sql.Identifier(schema, table) for table in TABLES}
 
 
-def check(connection: Connection, *, schema: str, place: str) -> None:
+def check(connection: Connection, *, schema: str) -> None:
     """Raise SchemaMissing unless the queue of this version is there."""
     version = _version(connection, schema)
+    place = f"the schema {schema} of the database {connection.info.dbname}"
     if version is None:
-        raise SchemaMissing(
-            f"The database {place} has no queue in its schema {schema}: run `embed-pipeline init`."
-        )
+        raise SchemaMissing(f"There is no queue in {place}: run `embed-pipeline init`.")
     if version != VERSION:
         raise SchemaMissing(
-            f"The queue in the schema {schema} of the database {place} has version {version}, this"
-            f" program knows {VERSION}: use the program that made it."
+            f"The queue in {place} has version {version}, this program knows {VERSION}: use the"
+            " program that made it."
         )
 
 
-def refuse_foreign(connection: Connection, *, schema: str, place: str) -> None:
+def refuse_foreign(connection: Connection, *, schema: str) -> None:
     """Refuse a schema with tables that `create` did not make. Changes nothing."""
-    found = [row["name"] for row in connection.execute(_RELATIONS, {"schema": schema})]
-    foreign = found if _version(connection, schema) is None else sorted({*found} - {*TABLES})
+    foreign = _relations(connection, schema)
+    if _version(connection, schema) is not None:
+        foreign -= {*TABLES}
     if foreign:
         raise ConfigurationError(
             [
-                f"The schema {schema} of the database {place} holds tables of another program"
-                f" ({', '.join(foreign[:3])}): name another one by EMBED_QUEUE_SCHEMA."
+                f"The schema {schema} holds tables of another program"
+                f" ({', '.join(sorted(foreign)[:3])}): name another one by EMBED_QUEUE_SCHEMA."
             ]
         )
 
 
-def create(connection: Connection, *, schema: str, place: str) -> None:
+def create(connection: Connection, *, schema: str) -> None:
     """Make schema and tables where they are missing; in a transaction."""
     connection.execute(_LOCK, {"schema": schema})
-    refuse_foreign(connection, schema=schema, place=place)
+    refuse_foreign(connection, schema=schema)
     # Not IF NOT EXISTS: it asks for the right to create a schema even where there is one already.
     if not next(connection.execute(_SCHEMA_EXISTS, {"schema": schema}))["found"]:
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
     if _version(connection, schema) is None:
         for statement in _CREATE.split(";\n"):
-            connection.execute(sql.SQL(statement).format(**names(schema)), {"version": VERSION})
-    check(connection, schema=schema, place=place)
+            connection.execute(sql.SQL(statement).format(**tables(schema)), {"version": VERSION})
+    check(connection, schema=schema)
+
+
+def _relations(connection: Connection, schema: str) -> set[str]:
+    return {row["name"] for row in connection.execute(_RELATIONS, {"schema": schema})}
 
 
 def _version(connection: Connection, schema: str) -> int | None:
-    found = connection.execute(_RELATIONS, {"schema": schema}).fetchall()
-    if not any(row["name"] == "queue_version" for row in found):
+    if "queue_version" not in _relations(connection, schema):
         return None
-    statement = sql.SQL("SELECT version FROM {queue_version}").format(**names(schema))
+    statement = sql.SQL("SELECT version FROM {queue_version}").format(**tables(schema))
     row = connection.execute(statement).fetchone()
     return None if row is None else row["version"]
