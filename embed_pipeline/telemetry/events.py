@@ -187,7 +187,7 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
             WARNING, "The run was interrupted and finishes what it has.", ("worker_id",)
         ),
         "tool.failed": EventKind(ERROR, "A tool for agents broke: a bug.", ("tool", *_ERROR)),
-        "store.apoc_missing": EventKind(WARNING, "No APOC: cleanup uses Cypher's own batches."),
+        "store.apoc_missing": EventKind(WARNING, "No APOC: cleanup deletes in small transactions of its own."),
         "settings.noted": EventKind(WARNING, "A setting deserves attention."),
     }
 )
