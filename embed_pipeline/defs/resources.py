@@ -26,14 +26,15 @@ def resources_for(settings: Settings) -> dict[str, Any]:
     Sensors use the queue and the rate limiter too. They poll every few seconds, so there both fail
     fast.
     """
-    store, provider = settings.stores.backend, settings.provider
+    stores, provider = settings.stores, settings.provider
     return {
         "job_store": _resource(
             lambda run: wiring.open_job_store(settings, fail_fast=run is None),
-            f"The queue of embedding jobs, on {store}.",
+            f"The queue of embedding jobs, on {stores.queue}.",
         ),
         "entity_store": _resource(
-            lambda _run: wiring.open_entity_store(settings), f"The knowledge graph, on {store}."
+            lambda _run: wiring.open_entity_store(settings),
+            f"The knowledge graph, on {stores.graph}.",
         ),
         "embedding_provider": _resource(
             lambda _run: wiring.open_embedding_provider(settings),
