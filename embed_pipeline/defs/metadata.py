@@ -14,7 +14,7 @@ from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.telemetry.facts import shortened
 from embed_pipeline.usecases.entities.discover import DiscoveryReport
 from embed_pipeline.usecases.insight.price import estimated_price
-from embed_pipeline.worker.report import FailedJob, Tally
+from embed_pipeline.worker.report import FailedJob, RunReport
 
 MOST_ROWS = 50
 """A table in the UI is for reading; the rest is in the store."""
@@ -74,7 +74,7 @@ def _state_of(lease: Lease) -> str:
     return "probe" if lease.probe else "leased"
 
 
-def tally_metadata(tally: Tally, *, model: str) -> Metadata:
+def tally_metadata(tally: RunReport, *, model: str) -> Metadata:
     facts = tally.facts()
     metadata: Metadata = {name: facts[name] for name in FIRST if facts[name] is not None}
     metadata |= {name: fact for name, fact in facts.items() if fact}
@@ -82,7 +82,7 @@ def tally_metadata(tally: Tally, *, model: str) -> Metadata:
     if price is not None:
         metadata["price (USD, estimated)"] = float(price)
     metadata["model"] = model
-    metadata["ended because"] = tally.ending.value
+    metadata["ended because"] = tally.stop_reason.value
     if tally.back_at is not None:
         metadata["back at"] = tally.back_at.isoformat(timespec="seconds")
     if tally.failures:

@@ -21,12 +21,13 @@ from embed_pipeline.domain.lease import Lease, RefusalReason
 from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.usecases.entities import discover
-from embed_pipeline.usecases.queue import cleanup
-from embed_pipeline.worker import drain, recover
+from embed_pipeline.usecases.queue.control import cleanup_ttl as clean_up
 from embed_pipeline.worker import leasing as lease
+from embed_pipeline.worker import recover
 from embed_pipeline.worker.context import RunLimits, Services
-from embed_pipeline.worker.report import Ending, Tally
-from embed_pipeline.worker.stop import Deadline
+from embed_pipeline.worker.report import RunReport
+from embed_pipeline.worker.run import drain
+from embed_pipeline.worker.stop import Deadline, StopReason
 
 
 class RecoverConfig(dg.Config):
@@ -124,7 +125,7 @@ def embed_batch(
     services: dg.ResourceParam[Services],
 ) -> int:
     deadline = Deadline(services.clock, limit=timedelta(seconds=config.drain_seconds))
-    tally = drain.drain(
+    tally = drain(
         services, owner=leased.owner, first=leased, limit=config.batch_size, deadline=deadline
     )
     metadata = tally_metadata(tally, model=services.model)
@@ -134,9 +135,9 @@ def embed_batch(
     return tally.completed
 
 
-def _why_halted(services: Services, tally: Tally) -> str | None:
+def _why_halted(services: Services, tally: RunReport) -> str | None:
     """An error of this run's requests, or what the look before a further lease found."""
-    if tally.critical or tally.ending is not Ending.REFUSED:
+    if tally.critical or tally.stop_reason is not StopReason.REFUSED:
         return tally.critical
     switch = services.jobs.switch.read()
     return switch.reason if switch.state is SwitchState.HALTED else None
@@ -164,7 +165,7 @@ def cleanup_ttl(
     days = config.older_than_days
     older_than = run_limits.retention if days is None else timedelta(days=days)
     watch = Stopwatch()
-    report = cleanup.cleanup_ttl(job_store, older_than=older_than)
+    report = clean_up(job_store, older_than=older_than)
     context.add_output_metadata(cleanup_metadata(report, older_than) | watch.speed(report.jobs))
     return report.jobs
 

@@ -24,7 +24,7 @@ from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.settings import QueueSettings
-from embed_pipeline.usecases.queue.readiness import look
+from embed_pipeline.usecases.queue.readiness import check_readiness
 
 ARRIVAL = timedelta(minutes=1)
 """How long a run may take to start and do something; seconds, on a machine at rest.
@@ -64,10 +64,10 @@ def _embed_queue_sensor(most_runs: int, status: dg.DefaultSensorStatus) -> dg.Se
         rate_limiter: dg.ResourceParam[RateLimiter],
     ) -> SensorResult:
         with concise_errors():
-            outlook = look(job_store, rate_limiter, model=embedding_provider.model)
+            readiness = check_readiness(job_store, rate_limiter, model=embedding_provider.model)
             owners = job_store.live_owners()
         reason = (
-            outlook.reason
+            readiness.reason
             or _enough_runs(context.instance, owners=owners, most=most_runs)
             or pause_after(latest_ended(context.instance), now=SystemClock().now())
         )

@@ -13,8 +13,8 @@ from embed_pipeline.errors import CriticalError, ErrorCategory, TransientError
 from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments
 from embed_pipeline.telemetry import redact
 from embed_pipeline.usecases.entities.force import MOST
-from embed_pipeline.usecases.queue import readiness as looking
 from embed_pipeline.usecases.queue.control import retry_failed
+from embed_pipeline.usecases.queue.readiness import check_readiness
 from embed_pipeline.worker.context import Services
 
 UNREACHABLE = "CRITICAL (queue unreachable)"
@@ -54,7 +54,7 @@ class StatusAnswer(Answer):
 def _status(services: Services, given: Arguments) -> StatusAnswer:
     coverage = services.graph.coverage(model=services.model)
     queue = services.jobs.get_queue_status()
-    outlook = looking.look(services.jobs, services.limiter, model=services.model)
+    readiness = check_readiness(services.jobs, services.limiter, model=services.model)
     percent = "no entities" if coverage.percent is None else f"{coverage.percent:.1f} %"
     return StatusAnswer(
         message=(
@@ -74,7 +74,7 @@ def _status(services: Services, given: Arguments) -> StatusAnswer:
         completed=queue.completed,
         failed=queue.failed,
         queue=services.jobs.switch.read().state,
-        idle_because=outlook.reason,
+        idle_because=readiness.reason,
         remedies=_remedies(coverage, queue),
     )
 
