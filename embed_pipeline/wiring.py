@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import closing
+
 from embed_pipeline.domain.check import CheckResult
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.policy import QueuePolicy
@@ -85,6 +88,12 @@ def open_services(settings: Settings) -> Services:
         limiter=open_rate_limiter(settings),
         run_limits=run_limits_of(settings),
     )
+
+
+def add_to_counters(settings: Settings, amounts: Mapping[str, int]) -> None:
+    """Opens the queue only for this: the reaper, whose counters these are, needs no queue."""
+    with closing(open_job_store(settings)) as queue:
+        queue.counters.add(amounts)
 
 
 def run_limits_of(settings: Settings) -> RunLimits:

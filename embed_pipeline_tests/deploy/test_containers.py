@@ -115,7 +115,7 @@ def test_only_those_who_need_them_know_the_secrets_of_the_pipeline() -> None:
 
 
 def test_code_server_may_finish_its_runs_before_it_is_stopped() -> None:
-    from embed_pipeline.defs.jobs import embed_job
+    from embed_pipeline.defs.embed import embed_job
 
     minutes = int(services()["code"]["stop_grace_period"].removesuffix("m"))
     assert minutes * 60 > int(embed_job.tags["dagster/max_runtime"])

@@ -20,7 +20,7 @@ import pytest
 from psycopg import sql
 
 from embed_pipeline import reaper
-from embed_pipeline.reaper.moments import tolerate_far_moments
+from embed_pipeline.reaper.connection import tolerate_far_times
 from embed_pipeline_tests.reaper.scene import Scene
 
 FAST = ("fsync", "synchronous_commit", "full_page_writes")
@@ -84,5 +84,5 @@ def scene(url: str, database: reaper.PostgresDatabase) -> Iterator[Scene]:
     """The tables as `init --create-tables` makes them, empty."""
     reaper.migrate(database, create_tables=True)
     with psycopg.connect(url, autocommit=True) as connection:
-        tolerate_far_moments(connection)
+        tolerate_far_times(connection)
         yield Scene(url, database, connection)

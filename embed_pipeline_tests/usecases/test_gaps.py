@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.errors import InputRefused
 from embed_pipeline.usecases.entities.discover import discover
-from embed_pipeline.usecases.insight.gaps import MOST_ASKED, has_gaps
+from embed_pipeline.usecases.insight.coverage import MOST_ASKED, has_gaps
 from embed_pipeline.worker.packing import HARMLESS
 from embed_pipeline_tests.worker.scene import MODEL, World, entity, uid
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embed_pipeline.domain.diagnosis import Finding, Reason
+from embed_pipeline.domain.diagnosis import Diagnosis, Reason, Remedy
 from embed_pipeline.domain.embedding import VectorDefect
 from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.job import EntityUid, FailureRecord
@@ -23,7 +23,7 @@ RESET = FailureRecord(
 )
 
 
-def asked(world: World, number: int | str = 1) -> Finding:
+def asked(world: World, number: int | str = 1) -> Diagnosis:
     (finding,) = why(world.services, key=uid(number))
     return finding
 
@@ -125,7 +125,7 @@ def test_queued_entity_is_told_how_many_are_before_it_and_that_nobody_works(
 
     assert (finding.reason, finding.defect) == (Reason.WAITING, VectorDefect.MISSING)
     assert "with at most 3 jobs before it" in finding.message
-    assert (finding.remedy, finding.due_at) == ("embed-pipeline run", clock.now())
+    assert (finding.remedy, finding.due_at) == (Remedy.RUN, clock.now())
 
 
 def test_queued_entity_needs_no_command_while_somebody_works(world: World) -> None:
@@ -148,7 +148,7 @@ def test_stopped_queue_is_told_with_its_reason_and_resume(world: World, halted: 
 
     finding = asked(world)
 
-    assert (finding.reason, finding.remedy) == (Reason.STOPPED, "embed-pipeline resume")
+    assert (finding.reason, finding.remedy) == (Reason.STOPPED, Remedy.RESUME)
     assert f"{'halted' if halted else 'paused'}: the key was revoked" in finding.message
 
 
@@ -206,7 +206,7 @@ def test_entity_of_a_vanished_worker_is_mended_by_recover(world: World, clock: F
 
     finding = asked(world)
 
-    assert (finding.reason, finding.remedy) == (Reason.ABANDONED, "embed-pipeline recover")
+    assert (finding.reason, finding.remedy) == (Reason.ABANDONED, Remedy.RECOVER)
 
 
 @pytest.mark.parametrize(
@@ -224,10 +224,7 @@ def test_failed_job_tells_why_and_how_to_force_it(
 
     finding = asked(world, "my key")
 
-    assert (finding.reason, finding.remedy) == (
-        Reason.FAILED,
-        "embed-pipeline force --key 'my key'",
-    )
+    assert (finding.reason, finding.remedy) == (Reason.FAILED, Remedy.FORCE)
     assert says in finding.message
     assert how.message in finding.message
 
@@ -238,7 +235,7 @@ def test_entity_that_is_back_is_found_by_discovery(world: World) -> None:
 
     finding = asked(world)
 
-    assert (finding.reason, finding.remedy) == (Reason.FAILED, "embed-pipeline discover")
+    assert (finding.reason, finding.remedy) == (Reason.FAILED, Remedy.DISCOVER)
 
 
 def test_entity_that_nobody_queued_is_mended_by_discover(world: World) -> None:
@@ -246,7 +243,7 @@ def test_entity_that_nobody_queued_is_mended_by_discover(world: World) -> None:
 
     finding = asked(world)
 
-    assert (finding.reason, finding.remedy) == (Reason.NOT_QUEUED, "embed-pipeline discover")
+    assert (finding.reason, finding.remedy) == (Reason.NOT_QUEUED, Remedy.DISCOVER)
     assert "has no job" in finding.message.lower()
 
 

@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from embed_pipeline.domain.diagnosis import Finding
+from embed_pipeline.domain.diagnosis import Diagnosis
 from embed_pipeline.domain.embedding import MOST_HITS
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import AsJson, console, show, show_rows
+from embed_pipeline.interfaces.cli.remedies import command_for
 from embed_pipeline.usecases.insight import search as searching
 from embed_pipeline.usecases.insight import why as asking
 
@@ -71,18 +72,22 @@ def why(
     else:
         for finding in findings:
             console.print(finding.message, highlight=False, soft_wrap=True)
-            if finding.remedy:
-                console.print(f"  → {finding.remedy}", style="bold", highlight=False)
+            if command := _command(finding):
+                console.print(f"  → {command}", style="bold", highlight=False)
     if not all(finding.findable for finding in findings):
         raise typer.Exit(1)
 
 
-def _facts(finding: Finding) -> dict[str, Any]:
+def _command(finding: Diagnosis) -> str | None:
+    return command_for(finding.remedy, finding.entity) if finding.remedy else None
+
+
+def _facts(finding: Diagnosis) -> dict[str, Any]:
     entity = finding.entity
     return {
         "reason": finding.reason,
         "message": finding.message,
-        "remedy": finding.remedy,
+        "remedy": _command(finding),
         "findable": finding.findable,
         "flaw": finding.defect,
         "due_at": finding.due_at,

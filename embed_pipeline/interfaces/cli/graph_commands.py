@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,14 +9,18 @@ from typing import Annotated
 
 import typer
 
+from embed_pipeline.domain.diagnosis import Remedy
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import MOMENT_FORMATS, AsJson, say, show, show_rows
 from embed_pipeline.interfaces.cli.progress import progress
+from embed_pipeline.interfaces.cli.remedies import command_for
 from embed_pipeline.usecases.entities import discover as discovering
 from embed_pipeline.usecases.entities import force as forcing
+from embed_pipeline.usecases.insight import coverage as reporting
 from embed_pipeline.usecases.insight import search as searching
 from embed_pipeline.usecases.insight import summary as summarising
+from embed_pipeline.usecases.insight.coverage import CoverageReport
 
 
 def coverage(as_json: AsJson = False) -> None:
@@ -28,14 +31,9 @@ def coverage(as_json: AsJson = False) -> None:
     Example: `embed-pipeline coverage`
     """
     with session.services() as (services, _):
-        counted = services.graph.coverage(model=services.model)
-        queue = services.jobs.get_queue_status()
-        model = services.model
-    counts = asdict(counted) | {
-        "failed": queue.failed,
-        "queued": queue.pending + queue.processing,
-    }
-    remedies = _remedies(counts)
+        report, model = reporting.read_coverage(services), services.model
+    counted, remedies = report.coverage, _commands(report)
+    counts = asdict(counted) | {"failed": report.queue.failed, "queued": report.queued}
     if as_json:
         facts = counts | {"percent": counted.percent, "model": model, "remedies": remedies}
         show(facts, as_json=True, title="Coverage")
@@ -116,20 +114,16 @@ _MEANINGS = {
 }
 
 
-def _remedies(counts: Mapping[str, int]) -> dict[str, str]:
-    """The next command for each kind of gap; what is queued already needs no second discovery."""
-    flawed = ("missing", "stale", "wrong_model", "wrong_dimension")
-    unqueued = sum(counts[name] for name in flawed) > counts["queued"]
-    remedies = {
-        name: "embed-pipeline discover" if unqueued else "embed-pipeline run"
-        for name in flawed
-        if counts[name]
+def _commands(report: CoverageReport) -> dict[str, str]:
+    """The next command for each line of the table."""
+    remedies = report.remedies
+    commands = {
+        name: command_for(next(iter(remedies)))
+        for name in ("missing", "stale", "wrong_model", "wrong_dimension")
+        if getattr(report.coverage, name) and remedies
     }
-    if counts["failed"]:
-        remedies["failed"] = "embed-pipeline failed, then retry-failed"
-    if counts["queued"]:
-        remedies["queued"] = "embed-pipeline run"
-    return remedies
+    lines = {Remedy.RETRY_FAILED: "failed", Remedy.RUN: "queued", Remedy.RESUME: "queued"}
+    return commands | {lines[remedy]: command_for(remedy) for remedy in remedies if remedy in lines}
 
 
 def add_to(app: typer.Typer) -> None:

@@ -11,10 +11,12 @@ from typing import Annotated, Any
 import typer
 
 from embed_pipeline import __version__, wiring
-from embed_pipeline.domain.check import CheckResult, Condition, broken, note, ok
+from embed_pipeline.domain.check import CheckResult, Condition, note, ok, problem
+from embed_pipeline.domain.diagnosis import Remedy
 from embed_pipeline.errors import ConfigurationError, EmbedPipelineError
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import AsJson, say, show_rows
+from embed_pipeline.interfaces.cli.remedies import command_for
 from embed_pipeline.settings import Settings
 from embed_pipeline.usecases.insight import doctor as examining
 from embed_pipeline.worker.context import Services
@@ -85,12 +87,16 @@ def doctor(
     Example: `embed-pipeline doctor`
     """
     checks = list(_checks(request=request))
-    rows = [asdict(check) for check in checks]
+    rows = [asdict(check) | {"remedy": _worded(check.remedy)} for check in checks]
     if not as_json:
         rows = [row | {"remedy": row["remedy"] or ""} for row in rows]
     show_rows(rows, as_json=as_json, title="Doctor", empty="")
     if any(check.condition is Condition.BROKEN for check in checks):
         raise typer.Exit(1)
+
+
+def _worded(remedy: str | None) -> str | None:
+    return command_for(remedy) if isinstance(remedy, Remedy) else remedy
 
 
 def _checks(*, request: bool) -> Iterator[CheckResult]:
@@ -100,8 +106,8 @@ def _checks(*, request: bool) -> Iterator[CheckResult]:
     try:
         settings = session.settings(say_notes=False)
     except ConfigurationError as error:
-        for problem in error.problems:
-            yield broken("settings", problem, "Set it in the environment or in .env.")
+        for sentence in error.problems:
+            yield problem("settings", sentence, "Set it in the environment or in .env.")
         return
     yield ok("settings", f"EMBED_ENV is {settings.environment}, {settings.stores.backend} stores")
     for remark in settings.notes:
@@ -124,7 +130,7 @@ def _checks_of_work(services: Services) -> Iterator[CheckResult]:
         try:
             yield from look(services)
         except EmbedPipelineError as error:
-            yield broken("stores", str(error), "embed-pipeline init")
+            yield problem("stores", str(error), "embed-pipeline init")
 
 
 def add_to(app: typer.Typer) -> None:
