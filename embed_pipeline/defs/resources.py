@@ -22,13 +22,13 @@ PARTS = ("job_store", "entity_store", "embedding_provider", "rate_limiter", "run
 
 def resources_for(settings: Settings) -> dict[str, Any]:
     """Lazy: nothing is connected or loaded before an op uses it."""
-    store, provider = settings.stores.backend, settings.provider
+    stores, provider = settings.stores, settings.provider
     return {
         "job_store": _polled_resource(
-            wiring.open_job_store, settings, f"The queue of embedding jobs, on {store}."
+            wiring.open_job_store, settings, f"The queue of embedding jobs, on {stores.queue}."
         ),
         "entity_store": _resource(
-            wiring.open_entity_store, settings, f"The knowledge graph, on {store}."
+            wiring.open_entity_store, settings, f"The knowledge graph, on {stores.graph}."
         ),
         "embedding_provider": _resource(
             wiring.open_embedding_provider, settings, f"{provider.name}: {provider.model}."

@@ -64,9 +64,9 @@ def test_every_variable_in_compose_is_documented(service: str) -> None:
 def test_settings_of_compose_are_accepted(service: str) -> None:
     settings = load_settings(filled_in(services()[service]["environment"]))
 
-    assert settings.stores.queue is not None
-    assert settings.stores.graph is not None
-    assert (settings.stores.queue.uri, settings.stores.graph.uri) == (
+    assert settings.stores.queue_server is not None
+    assert settings.stores.graph_server is not None
+    assert (settings.stores.queue_server.uri, settings.stores.graph_server.uri) == (
         "bolt://queue:7687",
         "bolt://graph:7687",
     )

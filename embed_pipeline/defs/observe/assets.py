@@ -27,7 +27,7 @@ Upstream = Sequence[dg.AssetKey | dg.AssetSpec | dg.AssetsDefinition | str]
 
 
 def assets_for(settings: Settings, deps: Upstream) -> list[dg.AssetSpec]:
-    store = settings.stores.backend.value
+    stores = settings.stores
     return [
         dg.AssetSpec(
             ENTITY_EMBEDDINGS,
@@ -36,14 +36,14 @@ def assets_for(settings: Settings, deps: Upstream) -> list[dg.AssetSpec]:
             " `observe_job` materializes it when vectors were written since the last observation,"
             " and only observes it otherwise.",
             group_name="embeddings",
-            kinds={store, settings.provider.name.value},
+            kinds={stores.graph.value, settings.provider.name.value},
         ),
         dg.AssetSpec(
             EMBEDDING_QUEUE,
             description="The queue of embedding jobs: how many wait, for how long, how fast they"
             " are completed, and what that costs. Observed by `observe_job`.",
             group_name="embeddings",
-            kinds={store},
+            kinds={stores.queue.value},
         ),
         dg.AssetSpec(
             EMBEDDING_REPORT,
