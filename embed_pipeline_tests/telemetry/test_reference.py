@@ -15,7 +15,7 @@ from embed_pipeline.telemetry.reference import (
     logs_markdown,
     write_reference,
 )
-from embed_pipeline.worker.report import Tally
+from embed_pipeline.worker.report import RunReport
 
 PACKAGE = Path(embed_pipeline.__file__).parent
 REMEDY = (
@@ -28,7 +28,7 @@ HANDED_ON = {
     "jobs.deferred": TROUBLE,
     "job.failed": TROUBLE,
     "job.retry_planned": TROUBLE,
-    "batch.measured": Tally().facts().keys(),
+    "batch.measured": RunReport().facts().keys(),
 }
 """Facts that come from a function of their own."""
 

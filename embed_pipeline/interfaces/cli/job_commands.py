@@ -14,8 +14,7 @@ from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import AsJson, say, show_rows
 from embed_pipeline.interfaces.cli.progress import progress
 from embed_pipeline.ports.job_store import JobStore
-from embed_pipeline.usecases.entities.named import the_one
-from embed_pipeline.usecases.queue import cancel as cancelling
+from embed_pipeline.usecases.entities.named import find_entity
 from embed_pipeline.usecases.queue import control as controlling
 from embed_pipeline.usecases.queue import failures as failing
 
@@ -97,9 +96,9 @@ def cancel(
             uid = (
                 EntityUid(key)
                 if key is not None
-                else the_one(services.graph, name=name, key=None).uid
+                else find_entity(services.graph, name=name, key=None).uid
             )
-            count = len(cancelling.cancel_entity(services.jobs, uid))
+            count = len(controlling.cancel_entity(services.jobs, uid))
     say(f"Cancelled {count:,} pending jobs.", {"cancelled": count}, as_json=as_json)
 
 
@@ -111,7 +110,7 @@ def _cancel_all(jobs: JobStore, *, limit: int | None, yes: bool) -> int:
             raise RequestError(f"{wanted:,} jobs would be deleted: say --yes to do it.")
         typer.confirm(f"Delete {wanted:,} of {pending:,} pending jobs?", abort=True, err=True)
     with progress("Cancelling", total=wanted) as told:
-        return cancelling.cancel_pending(jobs, limit=limit, on_page=lambda done: told(done, ""))
+        return controlling.cancel_pending(jobs, limit=limit, on_page=lambda done: told(done, ""))
 
 
 def _show_categories(category: ErrorCategory | None, *, as_json: bool) -> None:

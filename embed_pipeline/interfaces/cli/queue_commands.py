@@ -12,7 +12,6 @@ from embed_pipeline.domain.health import HealthStatus
 from embed_pipeline.errors import CriticalError, TransientError
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import AsJson, say, show
-from embed_pipeline.usecases.queue import cleanup as cleaning
 from embed_pipeline.usecases.queue import control as controlling
 from embed_pipeline.worker import recover as recovering
 
@@ -91,7 +90,7 @@ def cleanup(
     """
     with session.job_store() as (jobs, settings):
         days = settings.queue.retention if older_than is None else timedelta(days=older_than)
-        report = cleaning.cleanup_ttl(jobs, older_than=days)
+        report = controlling.cleanup_ttl(jobs, older_than=days)
     say(
         f"Deleted {report.completed} completed and {report.failed} failed jobs, "
         f"and {report.events} events, older than {days.days} days.",
