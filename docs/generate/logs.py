@@ -1,17 +1,14 @@
-"""The documentation of all log lines, made from the table of events so that it cannot be wrong."""
+"""docs/logs.md: all log events, from their table."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from embed_pipeline.telemetry.events import EVENTS, EventKind
 from embed_pipeline.telemetry.facts import LONGEST_STACK, LONGEST_TEXT, MOST_ITEMS, camel_case
-
-DOCUMENT = Path("docs/logs.md")
 
 _PREFACE = f"""\
 # Logs
@@ -110,11 +107,6 @@ def logs_markdown() -> str:
     events = "".join(_line(name, kind) for name, kind in EVENTS.items())
     fields = "".join(f"| `{camel_case(name)}` | {said} |\n" for name, said in MEANINGS.items())
     return _PREFACE + events + _FIELDS + fields
-
-
-def write_reference(root: Path) -> None:
-    """Bring the page under `root` up to date."""
-    (root / DOCUMENT).write_text(logs_markdown(), encoding="utf-8")
 
 
 def _line(name: str, kind: EventKind) -> str:
