@@ -23,22 +23,21 @@ Generated from the program by `make docs`; a test fails when it is out of date.
 `embed-pipeline COMMAND --help` shows the same at the terminal.
 
 `--json` prints JSON for programs and nothing else on standard output; logs, notes and errors go to
-standard error. Where nobody watches there are no progress bars. Ctrl-C and SIGTERM give back what
-is held.
+standard error. Progress bars are shown only on a terminal. Ctrl-C and SIGTERM release leased jobs.
 
 | exit code | means |
 |---|---|
 | 0 | done |
-| 1 | an error, in one sentence on standard error; or the answer is not good (see each command) |
+| 1 | an error, in one sentence on standard error; or a bad result (see each command) |
 | 2 | wrong usage |
-| 130 | interrupted; what was held was given back |
+| 130 | interrupted; leased jobs were released |
 
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A command by its whole name, and the function behind it."""
+    """A command by its full name, and the function behind it."""
 
     path: str
     function: Callable[..., object]
@@ -119,7 +118,7 @@ def _value(kind: type, info: OptionInfo) -> str:
     if issubclass(kind, Enum):
         return ", ".join(str(one.value) for one in kind)
     if info.formats:
-        return "MOMENT"
+        return "TIME"
     return {str: "TEXT", int: "NUMBER", float: "NUMBER"}.get(kind, kind.__name__.upper())
 
 
