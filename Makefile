@@ -11,6 +11,10 @@ PORT ?= 3000
 COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-header --no-annotate --no-strip-extras --quiet
 
+# The locks name every package; --no-deps because pip before 23.3 cannot match hashes to extras
+# that a dependency names differently (psycopg[pool] against psycopg[binary, pool]).
+INSTALL = -m pip install --quiet --disable-pip-version-check --no-deps
+
 export EMBED_HOME DAGSTER_HOME
 
 .DEFAULT_GOAL := help
@@ -24,8 +28,8 @@ $(INSTALLED): requirements.txt pyproject.toml
 	  { echo "embed_pipeline needs Python 3.11 or newer; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing the pinned packages into $(VENV) (some minutes the first time) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@$(BIN)/python $(INSTALL) --require-hashes -r requirements.txt
+	@$(BIN)/python $(INSTALL) --no-build-isolation -e .
 	@touch $@
 
 # Dagster reads its instance settings from its home.
@@ -86,8 +90,8 @@ benchmarks: $(BENCHMARKS)/.installed  ## Set up .venv-benchmarks and say what ca
 
 $(BENCHMARKS)/.installed: requirements-benchmarks.txt pyproject.toml
 	@test -x $(BENCHMARKS)/bin/python || $(PYTHON) -m venv $(BENCHMARKS)
-	@$(BENCHMARKS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-benchmarks.txt
-	@$(BENCHMARKS)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@$(BENCHMARKS)/bin/python $(INSTALL) --require-hashes -r requirements-benchmarks.txt
+	@$(BENCHMARKS)/bin/python $(INSTALL) --no-build-isolation -e .
 	@touch $@
 
 lock: $(INSTALLED)  ## Resolve the pinned requirements anew from pyproject.toml.

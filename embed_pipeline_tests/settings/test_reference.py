@@ -23,10 +23,11 @@ def test_secrets_are_marked_and_have_no_example_value() -> None:
         "AZURE_OPENAI_API_KEY",
         "EMBED_QUEUE_PASSWORD",
         "EMBED_GRAPH_PASSWORD",
+        "NEO4J_PASSWORD",
         "REAPER_DATABASE_URL",
     }
     assert all(row.literal == "" for row in secrets)
-    assert configuration_markdown().count("**Secret.**") == 5
+    assert configuration_markdown().count("**Secret.**") == 6
 
 
 def test_the_example_changes_nothing_until_it_is_uncommented() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -99,10 +100,9 @@ def _settings() -> tuple[Settings, ReaperSettings]:
 
 @contextmanager
 def _opened(settings: Settings, own: ReaperSettings) -> Iterator[Reaper]:
-    from embed_pipeline.reaper import QueueCounters, reaper_of
+    from embed_pipeline.reaper import reaper_of
 
-    counters = QueueCounters(lambda: wiring.open_job_store(settings))
-    with closing(reaper_of(own, counters=counters)) as reaper:
+    with closing(reaper_of(own, count=partial(wiring.add_to_counters, settings))) as reaper:
         yield reaper
 
 
@@ -121,11 +121,11 @@ def _watch(reaper: Reaper, own: ReaperSettings, *, as_json: bool) -> None:
 
 def _show(result: SweepResult, *, as_json: bool) -> None:
     if as_json:
-        facts = _facts(result) | {"jobs": [_row(job) for job in result.reaped]}
+        facts = _facts(result) | {"jobs": [_row(reaped) for reaped in result.reaped]}
         show(facts, as_json=True, title="")
         return
     show_rows(
-        [_row(job) for job in result.reaped],
+        [_row(reaped) for reaped in result.reaped],
         as_json=False,
         title="Would be reaped" if result.dry_run else "Reaped",
         empty="No job has an expired lease.",
@@ -149,13 +149,13 @@ def _facts(result: SweepResult) -> dict[str, Any]:
     return {**result.metrics, "dry_run": result.dry_run, "problems": list(result.problems)}
 
 
-def _row(job: Reaped) -> dict[str, Any]:
+def _row(reaped: Reaped) -> dict[str, Any]:
     return {
-        "table": job.table,
-        "job": job.job_id,
-        "stage": job.stage,
-        "attempts": f"{job.attempt_count} of {job.max_attempts}",
-        "worker": job.locked_by,
-        "overdue_sec": round(job.overdue.total_seconds(), 1),
-        "verdict": "fail" if job.was_failed else "requeue",
+        "table": reaped.table,
+        "job": reaped.job.job_id,
+        "stage": reaped.job.stage,
+        "attempts": f"{reaped.attempts} of {reaped.max_attempts}",
+        "worker": reaped.job.locked_by,
+        "overdue_sec": round(reaped.overdue.total_seconds(), 1),
+        "verdict": "fail" if reaped.was_failed else "requeue",
     }

@@ -42,7 +42,7 @@ def init(
 ) -> None:
     """Prepare the stores: tables, constraints, indexes. Changes no entity; can be run again.
 
-    Works on the stores of the settings; an option names another Neo4j server or database for
+    Works on the stores of the settings; an option names another server or database for
     this call. Passwords come from EMBED_QUEUE_PASSWORD and EMBED_GRAPH_PASSWORD, or are asked
     for on a terminal. Prints which databases it prepared, and how many jobs it adopted that
     another program had written into the queue.
@@ -60,6 +60,10 @@ def init(
     over = {variable: value for variable, value in given.items() if value is not None}
     if over:
         over["EMBED_STORE"] = "neo4j"
+    if queue_uri:
+        over["EMBED_QUEUE_STORE"] = "postgres" if queue_uri.startswith("postgres") else "neo4j"
+    if graph_uri:
+        over["EMBED_GRAPH_STORE"] = "neo4j"
     sentences = wiring.initialise_stores(_settings_with_passwords(over))
     say("\n".join(sentences), {"ready": sentences}, as_json=as_json)
 
@@ -111,16 +115,18 @@ def _checks(*, request: bool) -> Iterator[CheckResult]:
         for sentence in error.problems:
             yield problem("settings", sentence, "Set it in the environment or in .env.")
         return
-    yield ok("settings", f"EMBED_ENV is {settings.environment}, {settings.stores.backend} stores")
+    stores = settings.stores
+    kept = f"queue in {stores.queue}, graph in {stores.graph}"
+    yield ok("settings", f"EMBED_ENV is {settings.environment}, {kept}")
     for text in settings.notes:
         yield note("settings", text)
-    stores = wiring.examine_stores(settings)
-    yield from stores
-    if any(check.condition is Condition.BROKEN for check in stores):
+    found = wiring.diagnose_stores(settings)
+    yield from found
+    if any(check.condition is Condition.BROKEN for check in found):
         return
     with closing(wiring.open_services(settings)) as services:
         # Reading a store file that does not exist yet would create it.
-        made = all(check.condition is Condition.OK for check in stores if check.part in STORES)
+        made = all(check.condition is Condition.OK for check in found if check.part in STORES)
         if made:
             yield from _checks_of_work(services)
         if request:

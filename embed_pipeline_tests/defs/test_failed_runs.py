@@ -7,7 +7,12 @@ from datetime import timedelta
 import dagster as dg
 import pytest
 
-from embed_pipeline.defs.failing import LOOKED_AT, EndedRun, latest_ended, pause_after
+from embed_pipeline.defs.embed.failed_runs import (
+    MOST_RUNS_READ,
+    EndedRun,
+    backoff_reason,
+    latest_ended_runs,
+)
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.defs.scene import add_run
@@ -31,19 +36,19 @@ def ended(*outcomes: str, ago: timedelta = timedelta(0)) -> list[EndedRun]:
         (4, 2 * MINUTE),
         (5, 4 * MINUTE),
         (6, 8 * MINUTE),
-        (LOOKED_AT, 10 * MINUTE),
+        (MOST_RUNS_READ, 10 * MINUTE),
     ],
 )
 def test_pause_doubles_from_half_a_minute_to_ten_minutes(failures: int, pause: timedelta) -> None:
     failed = ["failed"] * failures
 
-    told = pause_after(ended(*failed, ago=pause - SECOND), now=NOW)
+    told = backoff_reason(ended(*failed, ago=pause - SECOND), now=NOW)
 
     assert told == (
         f"the last {failures} embed runs failed (latest: run-0);"
         f" next try at {NOW + SECOND:%H:%M:%S} UTC"
     )
-    assert pause_after(ended(*failed, ago=pause), now=NOW) is None
+    assert backoff_reason(ended(*failed, ago=pause), now=NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -58,11 +63,11 @@ def test_pause_doubles_from_half_a_minute_to_ten_minutes(failures: int, pause: t
 def test_one_failure_and_failures_before_a_success_ask_for_no_pause(
     outcomes: tuple[str, ...],
 ) -> None:
-    assert pause_after(ended(*outcomes), now=NOW) is None
+    assert backoff_reason(ended(*outcomes), now=NOW) is None
 
 
 def test_failures_that_a_wrong_clock_put_in_the_future_freeze_nothing() -> None:
-    assert pause_after(ended("failed", "failed", ago=-HOUR), now=NOW) is None
+    assert backoff_reason(ended("failed", "failed", ago=-HOUR), now=NOW) is None
 
 
 @pytest.mark.parametrize("ending", [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.CANCELED])
@@ -74,7 +79,7 @@ def test_anything_but_a_failure_ends_the_row(
     add_run(instance, dg.DagsterRunStatus.STARTED)
     add_run(instance, dg.DagsterRunStatus.FAILURE, job="observe_job")
 
-    runs = latest_ended(instance)
+    runs = latest_ended_runs(instance)
 
     assert [run.failed for run in runs] == [False, True, True]
     assert abs(runs[0].ended_at - SystemClock().now()) < HOUR

@@ -1,18 +1,18 @@
-"""The assets that carry numbers over time, and what is written on them.
+"""The assets, and the figures that `observe_job` writes on them every five minutes.
 
-`observe_job` writes on them every five minutes and nobody else: the UI draws the last hundred
-events, so a line of every run would leave a graph of minutes.
+Only `observe_job` writes them. The UI plots the last hundred events of an asset: if every run added
+one, a plot would cover minutes.
 """
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import dagster as dg
 
+from embed_pipeline.defs.op import Metadata
 from embed_pipeline.domain.embedding import Coverage
 from embed_pipeline.settings import Settings
-from embed_pipeline.usecases.insight.coverage import Progress, QueueState
+from embed_pipeline.usecases.insight.coverage import Progress, QueueState, progress_between
 from embed_pipeline.usecases.insight.price import estimated_price
 
 ENTITY_EMBEDDINGS = dg.AssetKey("entity_embeddings")
@@ -21,35 +21,34 @@ EMBEDDING_REPORT = dg.AssetKey("embedding_report")
 
 COMPLETED = "completed in total"
 TOTALS = {"jobs_completed": COMPLETED, "provider_tokens": "tokens in total"}
-"""Sums that every observation carries, so that the next one can tell what was done since."""
+"""Sums on every observation, from which the next one computes what was done in between."""
 
 Upstream = Sequence[dg.AssetKey | dg.AssetSpec | dg.AssetsDefinition | str]
-Metadata = dict[str, Any]
 
 
 def assets_for(settings: Settings, deps: Upstream) -> list[dg.AssetSpec]:
-    kinds = {settings.stores.backend.value, settings.provider.name.value}
+    stores = settings.stores
     return [
         dg.AssetSpec(
             ENTITY_EMBEDDINGS,
             deps=deps,
             description="The vectors of the graph's entities: what is embedded, missing and stale."
-            " Materialized by `observe_job` when vectors were written since its last look,"
-            " observed otherwise.",
+            " `observe_job` materializes it when vectors were written since the last observation,"
+            " and only observes it otherwise.",
             group_name="embeddings",
-            kinds=kinds,
+            kinds={stores.graph.value, settings.provider.name.value},
         ),
         dg.AssetSpec(
             EMBEDDING_QUEUE,
-            description="The queue of embedding jobs: how much waits, for how long, how fast it"
-            " moves, and what it costs. Observed by `observe_job`.",
+            description="The queue of embedding jobs: how many wait, for how long, how fast they"
+            " are completed, and what that costs. Observed by `observe_job`.",
             group_name="embeddings",
-            kinds={settings.stores.backend.value},
+            kinds={stores.queue.value},
         ),
         dg.AssetSpec(
             EMBEDDING_REPORT,
             deps=[EMBEDDING_QUEUE],
-            description="The day in tables: throughput, latency, errors. Materialized by"
+            description="The last day in tables: throughput, latency, errors. Materialized by"
             " `daily_report_job`.",
             group_name="embeddings",
             kinds={"pandas"},
@@ -67,9 +66,9 @@ def coverage_figures(
         "stale": coverage.stale,
         "of another model": coverage.wrong_model,
         "of a wrong dimension": coverage.wrong_dimension,
-        "completed since the last look": progress.completed,
+        "completed since the last observation": progress.completed,
         "model": model,
-        # For the next look, and as text: its plot would push that of coverage off the page.
+        # As text, because its plot would push that of the coverage off the page.
         COMPLETED: str(state.totals.get("jobs_completed", 0)),
     }
     if coverage.percent is not None:
@@ -85,41 +84,40 @@ def queue_figures(state: QueueState, progress: Progress, *, model: str) -> Metad
         "failed": state.status.failed,
         "parked": state.parked,
         "oldest wait (seconds)": round(state.oldest_wait.total_seconds(), 1),
-        "completed since the last look": progress.completed,
+        "completed since the last observation": progress.completed,
         "completed per minute": round(progress.per_minute, 1),
-        "tokens since the last look": progress.tokens,
+        "tokens since the last observation": progress.tokens,
         "consecutive failures": health.consecutive_failures,
         "state": state.switch.state.value,
         "health": "; ".join([health.status.value, *health.reasons]),
     }
     price = estimated_price(model, tokens=progress.tokens)
     if price is not None:
-        figures["price since the last look (USD, estimated)"] = float(price)
+        figures["price since the last observation (USD, estimated)"] = float(price)
     if health.success_rate is not None:
         figures["success rate of the last 100 (%)"] = 100.0 * health.success_rate
     return figures | {shown: state.totals.get(name, 0) for name, shown in TOTALS.items()}
 
 
-def last_totals(
-    instance: dg.DagsterInstance, asset: dg.AssetKey
-) -> tuple[Mapping[str, int], datetime] | None:
-    """The sums of the last event of an asset, and when it was made; None before the first one."""
+def progress_since_last_event(
+    instance: dg.DagsterInstance, asset: dg.AssetKey, state: QueueState
+) -> Progress:
+    """What was done since the last event of an asset; nothing before the first one."""
+    observations = instance.fetch_observations(asset, limit=1).records
+    materializations = instance.fetch_materializations(asset, limit=1).records
     events = [
-        (record.timestamp, written.metadata)
-        for records in (
-            instance.fetch_observations(asset, limit=1).records,
-            instance.fetch_materializations(asset, limit=1).records,
-        )
-        for record in records
-        if (written := record.asset_observation or record.asset_materialization)
+        (record.timestamp, event.metadata)
+        for record in (*observations, *materializations)
+        if (event := record.asset_observation or record.asset_materialization)
     ]
     if not events:
-        return None
-    made_at, metadata = max(events, key=lambda event: event[0])
-    totals = {
+        return Progress(completed=0, tokens=0, elapsed=timedelta(0))
+    timestamp, metadata = max(events, key=lambda event: event[0])
+    elapsed = state.at - datetime.fromtimestamp(timestamp, UTC)
+    return progress_between(_totals_in(metadata), state.totals, elapsed=elapsed)
+
+
+def _totals_in(metadata: Mapping[str, dg.MetadataValue]) -> dict[str, int]:
+    return {
         name: int(str(metadata[shown].value)) for name, shown in TOTALS.items() if shown in metadata
     }
-    return totals, datetime.fromtimestamp(made_at, UTC)
-
-
-NOTHING_YET = Progress(completed=0, tokens=0, elapsed=timedelta(0))

@@ -1,4 +1,4 @@
-"""Dagster keeps every run for ever; this deletes our old ones and the files they left."""
+"""`prune_history_job`: Dagster keeps runs forever; this deletes our old ones with their files."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -9,10 +9,8 @@ from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from pydantic import Field
 
-from embed_pipeline.defs.metadata import Stopwatch
-from embed_pipeline.defs.op import pipeline_op
-from embed_pipeline.defs.runs import ENDED
-from embed_pipeline.defs.tags import LANE, LANES
+from embed_pipeline.defs.op import LANE, LANES, Stopwatch, pipeline_job, pipeline_op
+from embed_pipeline.defs.polling import ENDED
 from embed_pipeline.ports.clock import SystemClock
 
 PAGE = 100
@@ -20,10 +18,10 @@ PAGE = 100
 
 class PruneConfig(dg.Config):
     older_than_days: int = Field(
-        default=14, ge=1, description="Delete runs of this pipeline that ended before."
+        default=14, ge=1, description="Delete runs of this pipeline that ended earlier."
     )
     most_runs: int = Field(
-        default=20_000, ge=1, description="Delete at most so many; the next night goes on."
+        default=20_000, ge=1, description="Delete at most this many; the next night continues."
     )
 
 
@@ -57,8 +55,16 @@ def prune_history(context: dg.OpExecutionContext, config: PruneConfig) -> int:
     return deleted
 
 
+@pipeline_job(
+    "Delete this pipeline's old runs, and their files, from Dagster's own storage.",
+    lane="maintenance",
+)
+def prune_history_job() -> None:
+    prune_history()
+
+
 def _delete(instance: dg.DagsterInstance, run_id: str) -> None:
-    """The run last of all: one that is interrupted half-way is found again the next night."""
+    """The run itself last: after an interruption it is found again the next night."""
     instance.compute_log_manager.delete_logs(prefix=[run_id])
     events = instance.event_log_storage
     if isinstance(events, SqlEventLogStorage):
@@ -67,7 +73,7 @@ def _delete(instance: dg.DagsterInstance, run_id: str) -> None:
             connection.execute(checks.delete().where(checks.c.run_id == run_id))
     instance.delete_run(run_id)
     if isinstance(events, SqliteEventLogStorage):
-        # Each run has a file of its own there, which Dagster empties and leaves.
+        # Each run has its own file there, which Dagster empties but does not delete.
         shard = Path(events.path_for_shard(run_id))
         for path in shard.parent.glob(f"{shard.name}*"):
             path.unlink(missing_ok=True)

@@ -1,0 +1,152 @@
+"""`embed_job`: recover, lease a batch, embed it, and continue until the queue is empty."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from embed_pipeline.defs.embed.recovery import recover_stale
+from embed_pipeline.defs.op import Metadata, Stopwatch, pipeline_job, pipeline_op, table
+from embed_pipeline.domain.lease import Lease, RefusalReason
+from embed_pipeline.domain.switch import SwitchState
+from embed_pipeline.usecases.insight.price import estimated_price
+from embed_pipeline.worker import drain, leasing
+from embed_pipeline.worker.context import Services
+from embed_pipeline.worker.report import Ending, Tally
+from embed_pipeline.worker.stop import Deadline
+
+FIRST = ("embedded", "tokens", "per_second", "seconds", "failed", "leased", "requests")
+"""Shown for every run, before the rest: the UI cuts a long list."""
+
+
+class LeaseConfig(dg.Config):
+    batch_size: int | None = Field(
+        default=None,
+        ge=1,
+        description="Maximum jobs of the first lease; by default EMBED_JOB_BATCH_SIZE.",
+    )
+
+
+class EmbedConfig(dg.Config):
+    # Without bounds: Dagster checks them only when the op starts, and by then jobs are leased.
+    drain_seconds: int = Field(
+        default=240, description="How long this run continues to lease new batches."
+    )
+    batch_size: int | None = Field(
+        default=None,
+        description="Maximum jobs of each further lease; by default EMBED_JOB_BATCH_SIZE.",
+    )
+
+
+@pipeline_op(
+    "Lease due jobs for this run. If there are none, the run ends here.",
+    ins={"recovered": dg.In(dg.Nothing)},
+    out={
+        "leased": dg.Out(Lease, is_required=False, io_manager_key="mem_io_manager"),
+        "count": dg.Out(int, io_manager_key="mem_io_manager"),
+    },
+)
+def lease_batch(
+    context: dg.OpExecutionContext,
+    config: LeaseConfig,
+    services: dg.ResourceParam[Services],
+) -> Iterator[dg.Output[Any]]:
+    """`count` is always there, so that a refused lease shows its metadata too."""
+    watch = Stopwatch()
+    lease = leasing.lease_batch(services, owner=context.run_id, limit=config.batch_size)
+    state = _state_of(lease)
+    metadata: Metadata = {"state": state, "jobs": len(lease.jobs), "owner": lease.owner}
+    metadata |= watch.speed(len(lease.jobs))
+    if lease.refusal is not None and lease.refusal.reason is RefusalReason.HALTED:
+        raise _halted(lease.refusal.detail, metadata)
+    yield dg.Output(len(lease.jobs), output_name="count", metadata=metadata)
+    if lease.jobs:
+        yield dg.Output(lease, output_name="leased")
+    elif lease.refusal is not None:
+        context.log.warning(state)
+    else:
+        context.log.info(state)
+
+
+@pipeline_op("Embed the leased jobs within the shared budget, lease more, release the rest.")
+def embed_batch(
+    context: dg.OpExecutionContext,
+    config: EmbedConfig,
+    leased: Lease,
+    services: dg.ResourceParam[Services],
+) -> int:
+    deadline = Deadline(services.clock, limit=timedelta(seconds=config.drain_seconds))
+    tally = drain.drain(
+        services, owner=leased.owner, first=leased, limit=config.batch_size, deadline=deadline
+    )
+    metadata = _metadata_of(tally, model=services.model)
+    if reason := _why_halted(services, tally):
+        raise _halted(reason, metadata)
+    context.add_output_metadata(metadata)
+    return tally.completed
+
+
+@pipeline_job(
+    "Recover, lease a batch, embed it, and continue until the queue is empty.",
+    lane="embed",
+    max_runtime=600,
+)
+def embed_job() -> None:
+    embed_batch(lease_batch(recover_stale()).leased)
+
+
+def _why_halted(services: Services, tally: Tally) -> str | None:
+    """An error of this run's requests, or a halt that refused it a further lease."""
+    if tally.critical or tally.ending is not Ending.REFUSED:
+        return tally.critical
+    switch = services.jobs.switch.read()
+    return switch.reason if switch.state is SwitchState.HALTED else None
+
+
+def _halted(reason: str, metadata: Metadata) -> dg.Failure:
+    """A green run would hide that nothing is embedded until a person acts.
+
+    A run may find the reason itself, before it leases anything: for example a wrong password.
+    """
+    return dg.Failure(
+        f"{reason.rstrip('.')}. The queue is halted: fix the cause, then launch resume_job.",
+        metadata=metadata,
+        allow_retries=False,
+    )
+
+
+def _state_of(lease: Lease) -> str:
+    if lease.refusal is not None:
+        until = f" until {lease.refusal.until:%H:%M:%S} UTC" if lease.refusal.until else ""
+        return f"{lease.refusal.reason}{until}: {lease.refusal.detail}"
+    if not lease.jobs:
+        return "nothing is due"
+    return "probe" if lease.probe else "leased"
+
+
+def _metadata_of(tally: Tally, *, model: str) -> Metadata:
+    facts = tally.facts()
+    metadata: Metadata = {name: facts[name] for name in FIRST if facts[name] is not None}
+    metadata |= {name: fact for name, fact in facts.items() if fact}
+    price = estimated_price(model, tokens=tally.tokens)
+    if price is not None:
+        metadata["price (USD, estimated)"] = float(price)
+    metadata |= {"model": model, "ended because": tally.ending.value}
+    if tally.back_at is not None:
+        metadata["back at"] = tally.back_at.isoformat(timespec="seconds")
+    if tally.failures:
+        metadata["failures"] = table(
+            [
+                {
+                    "entity": failed.entity_name,
+                    "category": failed.failure.category.value,
+                    "error": failed.failure.message,
+                    "outcome": "failed" if failed.final else "retry planned",
+                    "job": failed.job_id,
+                }
+                for failed in tally.failures
+            ]
+        )
+    return metadata
