@@ -10,7 +10,7 @@ from pathlib import Path
 import embed_pipeline
 from docs.generate.logs import MEANINGS
 from embed_pipeline.telemetry.events import EVENTS
-from embed_pipeline.worker.report import Tally
+from embed_pipeline.worker.report import RunReport
 
 PACKAGE = Path(embed_pipeline.__file__).parent
 ERROR = {"error_type", "error_class", "stack"}
@@ -19,7 +19,7 @@ HANDED_ON = {
     "jobs.deferred": TROUBLE,
     "job.failed": TROUBLE,
     "job.retry_planned": TROUBLE,
-    "batch.measured": Tally().facts().keys(),
+    "batch.measured": RunReport().facts().keys(),
 }
 """Facts that come from a function of their own."""
 

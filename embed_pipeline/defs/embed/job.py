@@ -12,10 +12,11 @@ from embed_pipeline.defs.op import Metadata, Stopwatch, pipeline_job, pipeline_o
 from embed_pipeline.domain.lease import Lease, RefusalReason
 from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.usecases.insight.price import estimated_price
-from embed_pipeline.worker import drain, leasing
+from embed_pipeline.worker import leasing
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.report import Ending, Tally
-from embed_pipeline.worker.stop import Deadline
+from embed_pipeline.worker.report import RunReport
+from embed_pipeline.worker.run import drain
+from embed_pipeline.worker.stop import Deadline, StopReason
 
 FIRST = ("embedded", "tokens", "per_second", "seconds", "failed", "leased", "requests")
 """Shown for every run, before the rest: the UI cuts a long list."""
@@ -78,14 +79,14 @@ def embed_batch(
     services: dg.ResourceParam[Services],
 ) -> int:
     deadline = Deadline(services.clock, limit=timedelta(seconds=config.drain_seconds))
-    tally = drain.drain(
+    report = drain(
         services, owner=leased.owner, first=leased, limit=config.batch_size, deadline=deadline
     )
-    metadata = _metadata_of(tally, model=services.model)
-    if reason := _why_halted(services, tally):
+    metadata = _metadata_of(report, model=services.model)
+    if reason := _why_halted(services, report):
         raise _halted(reason, metadata)
     context.add_output_metadata(metadata)
-    return tally.completed
+    return report.completed
 
 
 @pipeline_job(
@@ -97,10 +98,10 @@ def embed_job() -> None:
     embed_batch(lease_batch(recover_stale()).leased)
 
 
-def _why_halted(services: Services, tally: Tally) -> str | None:
+def _why_halted(services: Services, report: RunReport) -> str | None:
     """An error of this run's requests, or a halt that refused it a further lease."""
-    if tally.critical or tally.ending is not Ending.REFUSED:
-        return tally.critical
+    if report.critical or report.stop_reason is not StopReason.REFUSED:
+        return report.critical
     switch = services.jobs.switch.read()
     return switch.reason if switch.state is SwitchState.HALTED else None
 
@@ -126,17 +127,17 @@ def _state_of(lease: Lease) -> str:
     return "probe" if lease.probe else "leased"
 
 
-def _metadata_of(tally: Tally, *, model: str) -> Metadata:
-    facts = tally.facts()
+def _metadata_of(report: RunReport, *, model: str) -> Metadata:
+    facts = report.facts()
     metadata: Metadata = {name: facts[name] for name in FIRST if facts[name] is not None}
     metadata |= {name: fact for name, fact in facts.items() if fact}
-    price = estimated_price(model, tokens=tally.tokens)
+    price = estimated_price(model, tokens=report.tokens)
     if price is not None:
         metadata["price (USD, estimated)"] = float(price)
-    metadata |= {"model": model, "ended because": tally.ending.value}
-    if tally.back_at is not None:
-        metadata["back at"] = tally.back_at.isoformat(timespec="seconds")
-    if tally.failures:
+    metadata |= {"model": model, "ended because": report.stop_reason.value}
+    if report.back_at is not None:
+        metadata["back at"] = report.back_at.isoformat(timespec="seconds")
+    if report.failures:
         metadata["failures"] = table(
             [
                 {
@@ -146,7 +147,7 @@ def _metadata_of(tally: Tally, *, model: str) -> Metadata:
                     "outcome": "failed" if failed.final else "retry planned",
                     "job": failed.job_id,
                 }
-                for failed in tally.failures
+                for failed in report.failures
             ]
         )
     return metadata

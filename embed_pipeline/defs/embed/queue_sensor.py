@@ -22,7 +22,7 @@ from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
-from embed_pipeline.usecases.queue.readiness import look
+from embed_pipeline.usecases.queue.readiness import check_readiness
 
 STARTUP_TIME = timedelta(minutes=1)
 """How long a run may take to start and lease jobs. On an idle machine it takes seconds."""
@@ -42,7 +42,7 @@ def embed_queue_sensor_for(most_runs: int, running: bool) -> dg.SensorDefinition
         rate_limiter: dg.ResourceParam[RateLimiter],
     ) -> SensorResult:
         with concise_errors():
-            readiness = look(job_store, rate_limiter, model=embedding_provider.model)
+            readiness = check_readiness(job_store, rate_limiter, model=embedding_provider.model)
             owners = job_store.live_owners()
         reason = (
             readiness.reason

@@ -14,8 +14,7 @@ from embed_pipeline.interfaces.cli.output import say, show_rows
 from embed_pipeline.interfaces.cli.parameters import AsJson, Key, Name
 from embed_pipeline.interfaces.cli.progress import progress
 from embed_pipeline.ports.job_store import JobStore
-from embed_pipeline.usecases.entities.named import the_one
-from embed_pipeline.usecases.queue import cancel as cancel_use_case
+from embed_pipeline.usecases.entities.named import find_entity
 from embed_pipeline.usecases.queue import control, failures
 
 Category = Annotated[
@@ -93,8 +92,8 @@ def cancel(
     else:
         with session.services() as (services, _):
             # A key needs no entity: the jobs of a deleted entity can be cancelled too.
-            uid = key if key is not None else the_one(services.graph, name=name, key=None).uid
-            count = len(cancel_use_case.cancel_entity(services.jobs, uid))
+            uid = key if key is not None else find_entity(services.graph, name=name, key=None).uid
+            count = len(control.cancel_entity(services.jobs, uid))
     say(f"Cancelled {count:,} pending jobs.", {"cancelled": count}, as_json=as_json)
 
 
@@ -106,9 +105,7 @@ def _cancel_all(jobs: JobStore, *, limit: int | None, yes: bool) -> int:
             raise RequestError(f"This would delete {wanted:,} jobs: confirm it with --yes.")
         typer.confirm(f"Delete {wanted:,} of {pending:,} pending jobs?", abort=True, err=True)
     with progress("Cancelling", total=wanted) as update:
-        return cancel_use_case.cancel_pending(
-            jobs, limit=limit, on_page=lambda done: update(done, "")
-        )
+        return control.cancel_pending(jobs, limit=limit, on_page=lambda done: update(done, ""))
 
 
 COMMANDS = (failed, cancel, retry_failed)

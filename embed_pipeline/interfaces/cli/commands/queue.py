@@ -14,7 +14,6 @@ from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import say, show
 from embed_pipeline.interfaces.cli.parameters import AsJson, utf8
 from embed_pipeline.usecases.queue import control
-from embed_pipeline.usecases.queue.cleanup import cleanup_ttl
 from embed_pipeline.worker.recover import recover_stale
 
 Reason = Annotated[
@@ -94,7 +93,7 @@ def cleanup(
     """
     with session.job_store() as (jobs, settings):
         days = settings.queue.retention if older_than is None else timedelta(days=older_than)
-        report = cleanup_ttl(jobs, older_than=days)
+        report = control.cleanup_ttl(jobs, older_than=days)
     say(
         f"Deleted {report.completed} completed and {report.failed} failed jobs, "
         f"and {report.events} events, older than {days.days} days.",

@@ -18,8 +18,8 @@ from embed_pipeline.interfaces.cli.progress import OnProgress, progress, termina
 from embed_pipeline.usecases.files.export import export_jobs
 from embed_pipeline.usecases.files.load import load_file
 from embed_pipeline.worker.loop import run_until_empty
-from embed_pipeline.worker.report import Ending, Tally
-from embed_pipeline.worker.stop import Deadline
+from embed_pipeline.worker.report import RunReport
+from embed_pipeline.worker.stop import Deadline, StopReason
 
 
 def load(
@@ -79,7 +79,7 @@ def run(as_json: AsJson = False) -> None:
         switch = services.jobs.switch.read()
     stopped = {} if switch.is_running else {"queue": f"{switch.state}: {switch.reason}"}
     show(_summary(tally) | stopped, as_json=as_json, title="Run")
-    if tally.failed or tally.ending in (Ending.REFUSED, Ending.HALTED):
+    if tally.failed or tally.stop_reason in (StopReason.REFUSED, StopReason.HALTED):
         raise typer.Exit(1)
 
 
@@ -116,12 +116,12 @@ class _LiveView:
 
     def __init__(self, update: OnProgress) -> None:
         self._update = update
-        self._before, self._now = Tally(), Tally()
+        self._before, self._now = RunReport(), RunReport()
 
-    def __call__(self, so_far: Tally) -> None:
+    def __call__(self, so_far: RunReport) -> None:
         if so_far.leased < self._now.leased:
             self._before = self._before.plus(self._now)
-        self._now = so_far.plus(Tally())
+        self._now = so_far.plus(RunReport())
         total = self._before.plus(self._now)
         rate = total.per_second
         words = [f"{rate:,.0f} per second"] if rate else []
@@ -130,7 +130,7 @@ class _LiveView:
         self._update(total.completed + total.failed, ", ".join(words))
 
 
-def _summary(tally: Tally) -> dict[str, object]:
+def _summary(tally: RunReport) -> dict[str, object]:
     facts = {name: value for name, value in tally.facts().items() if value}
     failures = [f"{failed.entity_name}: {failed.failure.message}" for failed in tally.failures]
     return (
@@ -138,7 +138,7 @@ def _summary(tally: Tally) -> dict[str, object]:
         | facts
         | {
             "failures": failures[:20],
-            "ended_because": tally.ending.value,
+            "ended_because": tally.stop_reason.value,
         }
     )
 

@@ -10,7 +10,7 @@ from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.job import EntityUid, FailureRecord
 from embed_pipeline.errors import ErrorCategory, RequestError
 from embed_pipeline.usecases.insight.why import MOST_NAMESAKES, why
-from embed_pipeline.worker.failures import GONE
+from embed_pipeline.worker.outcomes import GONE
 from embed_pipeline_tests.clocks import HOUR, MINUTE, FakeClock
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.scene import NOTES_ONLY, World, entity, uid

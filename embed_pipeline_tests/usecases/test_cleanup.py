@@ -5,7 +5,7 @@ from __future__ import annotations
 from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.errors import InputRefused
 from embed_pipeline.usecases.entities.discover import discover
-from embed_pipeline.usecases.queue.cleanup import cleanup_ttl
+from embed_pipeline.usecases.queue.control import cleanup_ttl
 from embed_pipeline_tests.clocks import DAY, SECOND
 from embed_pipeline_tests.worker.logbook import Logbook
 from embed_pipeline_tests.worker.scene import World, entity, uid

@@ -5,7 +5,7 @@ from __future__ import annotations
 from embed_pipeline.domain.breaker import GRAPH
 from embed_pipeline.domain.job import FailureRecord
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.usecases.queue.readiness import Outlook, look
+from embed_pipeline.usecases.queue.readiness import Readiness, check_readiness
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.scene import MODEL, World
@@ -15,8 +15,8 @@ NO_ANSWER = FailureRecord(
 )
 
 
-def outlook(world: World) -> Outlook:
-    return look(world.jobs, world.limiter, model=MODEL)
+def readiness(world: World) -> Readiness:
+    return check_readiness(world.jobs, world.limiter, model=MODEL)
 
 
 def test_due_job_is_worth_a_run(world: World) -> None:
@@ -24,11 +24,11 @@ def test_due_job_is_worth_a_run(world: World) -> None:
     since = world.clock.now()
     world.clock.advance(MINUTE)
 
-    assert outlook(world) == Outlook(due_since=since)
+    assert readiness(world) == Readiness(due_since=since)
 
 
 def test_empty_queue_has_nothing_pending(world: World) -> None:
-    assert outlook(world).reason == "nothing is pending"
+    assert readiness(world).reason == "nothing is pending"
 
 
 def test_jobs_that_are_held_or_ended_are_not_pending(world: World) -> None:
@@ -36,13 +36,13 @@ def test_jobs_that_are_held_or_ended_are_not_pending(world: World) -> None:
     lease = world.lease()
     world.jobs.complete(lease, lease.job_ids[:1])
 
-    assert outlook(world).reason == "nothing is pending"
+    assert readiness(world).reason == "nothing is pending"
 
 
 def test_jobs_of_another_model_are_not_ours(world: World) -> None:
     world.fill(1)
 
-    other = look(world.jobs, world.limiter, model="mock/other@8")
+    other = check_readiness(world.jobs, world.limiter, model="mock/other@8")
 
     assert other.reason == "nothing is pending"
 
@@ -52,20 +52,20 @@ def test_deferred_job_is_named_with_its_time(world: World) -> None:
     lease = world.lease()
     world.jobs.defer(lease, lease.job_ids, error=NO_ANSWER, delay=90 * SECOND)
 
-    before = outlook(world)
+    before = readiness(world)
     world.clock.advance(90 * SECOND)
 
     assert before.reason == "nothing is due before 12:01:30 UTC"
-    assert outlook(world).reason is None
+    assert readiness(world).reason is None
 
 
 def test_pause_and_halt_say_why_and_what_to_do(world: World) -> None:
     world.fill(1)
 
     world.jobs.switch.pause("maintenance")
-    paused = outlook(world)
+    paused = readiness(world)
     world.jobs.switch.halt("the key was revoked", seen=0)
-    halted = outlook(world)
+    halted = readiness(world)
 
     assert paused.reason == "paused: maintenance; resume it to go on"
     assert halted.reason == "halted: the key was revoked; resume it to go on"
@@ -76,7 +76,7 @@ def test_open_breaker_says_when_the_next_try_is(world: World) -> None:
 
     for name in ("mock", GRAPH):
         world.jobs.breakers.trip(name, seen=0, error=NO_ANSWER)
-        reason = outlook(world).reason
+        reason = readiness(world).reason
         assert reason == f"{name} does not answer (no answer in time); next try at 12:00:01 UTC"
 
 
@@ -86,7 +86,7 @@ def test_run_is_worth_it_again_when_the_breakers_pause_is_over(world: World) -> 
 
     world.clock.advance(SECOND)
 
-    assert outlook(world).reason is None
+    assert readiness(world).reason is None
 
 
 def test_spent_budget_says_when_it_is_back(build: Build) -> None:
@@ -94,9 +94,9 @@ def test_spent_budget_says_when_it_is_back(build: Build) -> None:
     world.fill(1)
     world.spend(2)
 
-    spent = outlook(world)
+    spent = readiness(world)
     world.clock.advance(HOUR)
 
     assert spent.reason is not None
     assert spent.reason.startswith("the budget is used up; back at 12:01:")
-    assert outlook(world).reason is None
+    assert readiness(world).reason is None
