@@ -13,13 +13,13 @@ import pytest
 from embed_pipeline.domain.embedding import Bookmark
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
+from embed_pipeline.stores.graph import discovery
+from embed_pipeline.stores.graph.discovery import START
+from embed_pipeline.stores.neo4j.driver.database import Tx
 from embed_pipeline.stores.neo4j.graph import search as vector_search
-from embed_pipeline.stores.neo4j.graph import walk as entity_walk
 from embed_pipeline.stores.neo4j.graph.cypher import entities as entity_cypher
 from embed_pipeline.stores.neo4j.graph.cypher import vectors as vector_cypher
 from embed_pipeline.stores.neo4j.graph.mapping import filled
-from embed_pipeline.stores.neo4j.graph.walk import START
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,
@@ -142,8 +142,8 @@ class TestAmongManyEmbedded:
         found = store.entities_without_embeddings(20, model=MODEL, after=nothing_marked)
 
         windows = [asked["window"] for _, asked in sent if "window" in asked]
-        assert windows[:5] == [20, 80, 320, 1_280, entity_walk.WINDOW]
-        assert set(windows[5:]) == {entity_walk.WINDOW}
+        assert windows[:5] == [20, 80, 320, 1_280, discovery.WINDOW]
+        assert set(windows[5:]) == {discovery.WINDOW}
         assert sum(windows) > EMBEDDED
         assert found.entities == ()
 
@@ -189,7 +189,7 @@ class TestVectors:
         sent = statements_sent(monkeypatch)
 
         embed_with(store, {1: numbers[0]})
-        monkeypatch.setattr(Neo4jDatabase, "speaks_vectors", False)
+        monkeypatch.setattr(Tx, "speaks_vectors", False)
         embed_with(store, {2: numbers[0]})
 
         assert kinds_of_vectors(sent) == [neo4j.vector.Vector if speaks_vectors else list, list]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.stores.graph.entity_store import GraphEntityStore
+from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
 from embed_pipeline.stores.neo4j.graph.cypher import entities as entity_cypher
 from embed_pipeline.stores.neo4j.graph.cypher import vectors as vector_cypher
-from embed_pipeline.stores.neo4j.graph.entity_store import Neo4jEntityStore
 from embed_pipeline.stores.neo4j.graph.mapping import filled
 from embed_pipeline.stores.neo4j.queue.cypher import control as cypher_queue
 from embed_pipeline.stores.neo4j.queue.cypher import history as cypher_history
@@ -50,7 +51,7 @@ CALL (n) {
 def register(server: BedServer) -> None:
     """With the first model the indexes of its vectors are made."""
     database = database_of(server)
-    store = Neo4jEntityStore(database, mapping=EntityMapping())
+    store = GraphEntityStore(Neo4jGraph(database, mapping=EntityMapping()))
     store.register_first_model(MODEL, dimensions=8)
     store.close()
 

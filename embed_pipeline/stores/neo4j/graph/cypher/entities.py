@@ -35,6 +35,14 @@ WHERE NOT is_new
 RETURN collect([entity, facts]) AS found
 """
 
+LOCK_ENTITIES = """
+UNWIND $uids AS uid
+MATCH (e:{entity} {{{key}: uid}})
+SET e._lock = true REMOVE e._lock
+WITH {read}, {all_facts}
+RETURN collect([entity, facts]) AS found
+"""
+
 # A property that is null in the map is removed; those that are not in it stay as they are.
 SAVE_ENTITIES = """
 UNWIND $rows AS row

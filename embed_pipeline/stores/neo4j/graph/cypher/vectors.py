@@ -8,21 +8,13 @@ from __future__ import annotations
 
 # -- stored vectors -------------------------------------------------------------------------
 
-LOCK_ENTITIES = """
-UNWIND $uids AS uid
-MATCH (e:{entity} {{{key}: uid}})
-SET e._lock = true REMOVE e._lock
-WITH {read}, {all_facts}
-RETURN collect([entity, facts]) AS found
-"""
-
 WRITE_VECTORS = """
 UNWIND $rows AS row
 MATCH (e:{entity} {{{key}: row.uid}})
 CALL db.create.setNodeVectorProperty(e, $vector_property, row.vector)
 SET e.{vector_model} = $model, e.{vector_version} = row.version,
     e.{embedded_at} = coalesce($now, timestamp()), e.{truncated} = row.truncated
-FOREACH (_ IN row.settled | REMOVE e:{marker})
+FOREACH (_ IN row.unmark | REMOVE e:{marker})
 """
 
 # The index is named: the planner might rather walk all versions and look for the keys among them.
