@@ -16,9 +16,8 @@ from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.graph import discovery
 from embed_pipeline.stores.graph.discovery import START
 from embed_pipeline.stores.neo4j.driver.database import Tx
+from embed_pipeline.stores.neo4j.graph import cypher
 from embed_pipeline.stores.neo4j.graph import search as vector_search
-from embed_pipeline.stores.neo4j.graph.cypher import entities as entity_cypher
-from embed_pipeline.stores.neo4j.graph.cypher import vectors as vector_cypher
 from embed_pipeline.stores.neo4j.graph.mapping import filled
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.entity_store.scene import (
@@ -91,15 +90,15 @@ class TestAmongManyEmbedded:
     def test_marked_discovery_touches_in_proportion_to_what_it_returns(
         self, full: BedServer, after: str
     ) -> None:
-        few = _hits(_profile(full, entity_cypher.MARKED_WITHOUT_VECTOR, after=after, size=5))
-        more = _hits(_profile(full, entity_cypher.MARKED_WITHOUT_VECTOR, after=after, size=40))
+        few = _hits(_profile(full, cypher.MARKED_WITHOUT_VECTOR, after=after, size=5))
+        more = _hits(_profile(full, cypher.MARKED_WITHOUT_VECTOR, after=after, size=40))
 
         assert few <= 5 * 10
         assert more <= 40 * 10
 
     def test_pages_go_on_where_the_last_one_ended(self, full: BedServer) -> None:
-        near = _hits(_profile(full, entity_cypher.NEXT_WITH_FACTS, after="", size=50))
-        far = _hits(_profile(full, entity_cypher.NEXT_WITH_FACTS, after=uid(49_000), size=50))
+        near = _hits(_profile(full, cypher.NEXT_WITH_FACTS, after="", size=50))
+        far = _hits(_profile(full, cypher.NEXT_WITH_FACTS, after=uid(49_000), size=50))
 
         assert abs(near - far) <= 10
         assert near <= 50 * 20
@@ -107,14 +106,14 @@ class TestAmongManyEmbedded:
     @pytest.mark.parametrize(
         ("statement", "operator", "index"),
         [
-            (entity_cypher.MARKED_WITHOUT_VECTOR, "NodeIndexSeekByRange", "NeedsEmbedding(uid)"),
-            (entity_cypher.MARKED_WITH_FACTS, "NodeIndexSeekByRange", "NeedsEmbedding(uid)"),
-            (entity_cypher.UNMARKED_WITHOUT_VECTOR, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
-            (entity_cypher.NEXT_WITH_FACTS, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
-            (entity_cypher.FIND_BY_NAME, "NodeIndexSeek", "Entity(name)"),
-            (entity_cypher.READ_ENTITIES, "NodeUniqueIndexSeek", "Entity(uid)"),
-            (vector_cypher.EMBEDDED_VERSIONS, "NodeUniqueIndexSeek", "Entity(uid)"),
-            (vector_cypher.VECTORS_OF_VERSIONS, "NodeIndexSeek", "Entity(embedding_version)"),
+            (cypher.MARKED_WITHOUT_VECTOR, "NodeIndexSeekByRange", "NeedsEmbedding(uid)"),
+            (cypher.MARKED_WITH_FACTS, "NodeIndexSeekByRange", "NeedsEmbedding(uid)"),
+            (cypher.UNMARKED_WITHOUT_VECTOR, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
+            (cypher.NEXT_WITH_FACTS, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
+            (cypher.FIND_BY_NAME, "NodeIndexSeek", "Entity(name)"),
+            (cypher.READ_ENTITIES, "NodeUniqueIndexSeek", "Entity(uid)"),
+            (cypher.EMBEDDED_VERSIONS, "NodeUniqueIndexSeek", "Entity(uid)"),
+            (cypher.VECTORS_OF_VERSIONS, "NodeIndexSeek", "Entity(embedding_version)"),
         ],
     )
     def test_discovery_reuse_and_names_use_their_index_in_its_order(
@@ -129,7 +128,7 @@ class TestAmongManyEmbedded:
     def test_look_for_unmarked_ones_touches_no_more_than_its_window(
         self, full: BedServer, after: str
     ) -> None:
-        cost = _hits(_profile(full, entity_cypher.UNMARKED_WITHOUT_VECTOR, after=after, window=100))
+        cost = _hits(_profile(full, cypher.UNMARKED_WITHOUT_VECTOR, after=after, window=100))
 
         assert 100 <= cost <= 100 * 10
 

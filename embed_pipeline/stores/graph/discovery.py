@@ -17,8 +17,8 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.stores.graph.models import find_model, property_in, property_of
-from embed_pipeline.stores.graph.transaction import GraphPart, GraphTransaction, WithFacts
+from embed_pipeline.stores.graph.models import GraphPart, find_model, property_in, property_of
+from embed_pipeline.stores.graph.transaction import GraphTransaction, WithFacts
 
 PAGE = 500
 """Rows of a page whose size the caller did not choose: texts can be long, so memory stays small."""
@@ -42,7 +42,7 @@ class DiscoveryVerbs(GraphPart):
         if after is None or after.marked:
             marked = self._graph.read(
                 lambda tx: tx.marked_without_vector(
-                    vector_property=property_in(tx, model), after=start, size=limit
+                    of=property_in(tx, model), after=start, size=limit
                 )
             )
             start = START
@@ -64,7 +64,7 @@ class DiscoveryVerbs(GraphPart):
 
         def read(tx: GraphTransaction) -> tuple[list[Entity], EntityUid | None]:
             return tx.unmarked_without_vector(
-                vector_property=property_in(tx, model),
+                of=property_in(tx, model),
                 after=last or START,
                 size=limit - len(found),
                 window=window,
@@ -87,7 +87,7 @@ class DiscoveryVerbs(GraphPart):
 
         def read(tx: GraphTransaction) -> list[WithFacts]:
             return tx.next_with_facts(
-                vector_property=property_in(tx, model), after=last or START, size=PAGE, marked=True
+                of=property_in(tx, model), after=last or START, size=PAGE, marked=True
             )
 
         found: list[Entity] = []
@@ -136,16 +136,14 @@ class DiscoveryVerbs(GraphPart):
         if not uids:
             return {}
         asked = sorted(set(uids))
-        found = self._with_defects(
-            model, lambda tx, vector: tx.read_with_facts(asked, vector_property=vector)
-        )
+        found = self._with_defects(model, lambda tx, of: tx.read_with_facts(asked, of=of))
         return {entity.uid: defect for entity, defect in found if entity.is_valid}
 
     def _classified(self, model: str, *, after: EntityUid, size: int) -> list[Classified]:
         """The next valid entities by key."""
         return self._with_defects(
             model,
-            lambda tx, vector: tx.next_with_facts(vector_property=vector, after=after, size=size),
+            lambda tx, of: tx.next_with_facts(of=of, after=after, size=size),
         )
 
     def _with_defects(

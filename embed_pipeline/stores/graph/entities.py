@@ -8,8 +8,14 @@ from functools import partial
 from embed_pipeline.domain.embedding import Created, check_limit, defect_of
 from embed_pipeline.domain.entity import Entity, EntityMapping, NewEntity, check_entities, merged
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.stores.graph.models import find_model, has_vectors_of, named, property_of
-from embed_pipeline.stores.graph.transaction import GraphPart, GraphTransaction, in_batches
+from embed_pipeline.stores.graph.models import (
+    GraphPart,
+    find_model,
+    has_vectors_of,
+    named,
+    property_of,
+)
+from embed_pipeline.stores.graph.transaction import GraphTransaction, in_batches
 
 
 class EntityVerbs(GraphPart):
@@ -55,9 +61,7 @@ def _create(
     wanted: dict[EntityUid, Entity] = {}
     for new in part:
         wanted.setdefault(new.identity, merged(new, None, mapping=mapping))
-    found = tx.create_missing(
-        [wanted[uid] for uid in sorted(wanted)], vector_property=property_of(record)
-    )
+    found = tx.create_missing([wanted[uid] for uid in sorted(wanted)], of=property_of(record))
     there = {
         entity.uid: _kept(entity, embedded=defect_of(entity, facts, record) is None)
         for entity, facts in found
@@ -83,7 +87,7 @@ def _upsert(
     own = property_of(record)
     locked = tx.lock_entities(
         sorted({new.identity for new in part}),
-        vector_properties=sorted({own, *(m.vector_property for m in taking)}),
+        of=sorted({own, *(m.vector_property for m in taking)}),
         create=True,
     )
     before = {entity.uid: entity for entity, _ in locked}

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from embed_pipeline import telemetry
 from embed_pipeline.domain.embedding import (
     FIRST_PROPERTY,
     ModelRecord,
-    ModelState,
     VectorFacts,
     defect_of,
     first_record,
 )
-from embed_pipeline.domain.entity import Entity
+from embed_pipeline.domain.entity import Entity, EntityMapping
 from embed_pipeline.errors import ModelNotActive, RequestError
-from embed_pipeline.stores.graph.transaction import GraphPart, GraphTransaction
+from embed_pipeline.stores.graph.transaction import GraphDatabase, GraphTransaction
+
+
+class GraphPart:
+    """A part of the store: some of its verbs over one database."""
+
+    def __init__(self, graph: GraphDatabase) -> None:
+        self._graph = graph
+
+    @property
+    def mapping(self) -> EntityMapping:
+        return self._graph.mapping
 
 
 class ModelVerbs(GraphPart):
@@ -86,7 +95,3 @@ def has_vectors_of(
 ) -> bool:
     """Whether the entity has each model's vector of its current text."""
     return all(defect_of(entity, facts.get(m.vector_property), m) is None for m in models)
-
-
-def model_of(row: Mapping[str, Any]) -> ModelRecord:
-    return ModelRecord(**{**row, "state": ModelState(row["state"])})

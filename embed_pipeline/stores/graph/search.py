@@ -16,7 +16,7 @@ from embed_pipeline.domain.embedding import (
 from embed_pipeline.errors import RequestError
 from embed_pipeline.stores.graph.entities import EntityVerbs
 from embed_pipeline.stores.graph.models import find_model, property_of
-from embed_pipeline.stores.graph.transaction import Counts, GraphTransaction
+from embed_pipeline.stores.graph.transaction import Counts, GraphTransaction, Search
 
 
 class SearchVerbs(EntityVerbs):
@@ -27,9 +27,7 @@ class SearchVerbs(EntityVerbs):
 
         def read(tx: GraphTransaction) -> tuple[ModelRecord | None, Counts]:
             record = find_model(tx, model)
-            return record, tx.count(
-                model=model, vector_property=property_of(record), entity_type=entity_type
-            )
+            return record, tx.count(of=property_of(record), model=model, entity_type=entity_type)
 
         record, counts = self._graph.read(read)
         if problem := vector_problem(
@@ -40,11 +38,13 @@ class SearchVerbs(EntityVerbs):
             return SearchResult(entities=counts.entities)
         wide = vector.astype(np.float64)
         scored, searchable = self._graph.nearest(
-            wide / np.linalg.norm(wide),
-            record=record,
-            limit=limit,
-            entity_type=entity_type,
-            counts=counts,
+            Search(
+                query=wide / np.linalg.norm(wide),
+                record=record,
+                limit=limit,
+                entity_type=entity_type,
+                counts=counts,
+            )
         )
         best = sorted(scored)[:limit]
         # Read last, so only the best are; one that left since it was scored is left out.

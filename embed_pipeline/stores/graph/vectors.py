@@ -9,8 +9,8 @@ from embed_pipeline.domain.embedding import StoredVector, VectorWrite, WriteRepo
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import StoreOverloaded
-from embed_pipeline.stores.graph.models import find_model, has_vectors_of, taking_vectors
-from embed_pipeline.stores.graph.transaction import GraphPart, GraphTransaction, in_batches
+from embed_pipeline.stores.graph.models import GraphPart, find_model, has_vectors_of, taking_vectors
+from embed_pipeline.stores.graph.transaction import GraphTransaction, in_batches
 
 Current = dict[EntityUid, Entity]
 """The valid entities of a write, as they were under its lock."""
@@ -89,7 +89,7 @@ def _write(
     locked = {
         entity.uid: (entity, facts)
         for entity, facts in tx.lock_entities(
-            _uids(writes), vector_properties=sorted(m.vector_property for m in others)
+            _uids(writes), of=sorted(m.vector_property for m in others)
         )
         if entity.is_valid
     }

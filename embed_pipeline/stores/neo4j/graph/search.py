@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Any
 
 from embed_pipeline.domain.embedding import FIRST_PROPERTY, ModelRecord
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import SchemaMissing
 from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline.stores.graph.transaction import Counts, Query, Scored
+from embed_pipeline.stores.graph.transaction import Counts, Scored, Search
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row
-from embed_pipeline.stores.neo4j.graph.cypher import vectors as cypher
+from embed_pipeline.stores.neo4j.graph import cypher
 from embed_pipeline.stores.neo4j.graph.mapping import filled, vector_names
 
 COMPARE_ALL = 1_000
@@ -67,40 +68,31 @@ class VectorIndexes:
         self._database = database
         self._mapping = mapping
 
-    def nearest(
-        self,
-        query: Query,
-        *,
-        record: ModelRecord,
-        limit: int,
-        entity_type: str | None,
-        counts: Counts,
-    ) -> tuple[list[Scored], int]:
-        asked = {
-            "query": query.tolist(),
+    def nearest(self, search: Search) -> tuple[list[Scored], int]:
+        record, searched = search.record, search.counts.vectors
+        asked: dict[str, Any] = {
+            "of": record.vector_property,
+            "query": search.query.tolist(),
             "model": record.model,
             "dimensions": record.dimensions,
-            "entity_type": entity_type,
+            "entity_type": search.entity_type,
         }
-        if counts.vectors <= COMPARE_ALL:
-            rows = self._read(cypher.SCAN_VECTORS, of=record.vector_property, **asked)
+        if searched <= COMPARE_ALL:
+            rows = self._read(cypher.SCAN_VECTORS, **asked)
             searched = len(rows)
         else:
-            rows = self._from_index(record, limit, **asked)
-            searched = counts.vectors
+            rows = self._from_index(record, search.limit, asked)
         # Neo4j's score is (1 + cosine) / 2.
         scored = [(-round(2 * row["score"] - 1, _PLACES), EntityUid(row["uid"])) for row in rows]
         return scored, searched
 
-    def _from_index(self, record: ModelRecord, limit: int, **asked: object) -> list[Row]:
+    def _from_index(self, record: ModelRecord, limit: int, asked: dict[str, Any]) -> list[Row]:
         """As many as wanted, if the index has them; asked for more until the filters leave
         enough."""
         index = self._online(record)
         nearest = max(limit * OVERFETCH, 100)
         while True:
-            found = self._read(
-                cypher.NEAREST, of=record.vector_property, index=index, nearest=nearest, **asked
-            )
+            found = self._read(cypher.NEAREST, index=index, nearest=nearest, **asked)
             hits = [row for row in found if row["score"] is not None]
             if len(hits) >= limit or len(found) < nearest or nearest >= MOST_FETCHED:
                 return hits

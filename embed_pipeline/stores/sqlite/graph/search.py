@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.stores.graph.transaction import Query, Scored
+from embed_pipeline.stores.graph.transaction import Scored, Search
 from embed_pipeline.stores.sqlite.graph import rows as entity_rows
 
 CHUNK_ROWS, CHUNK_BYTES = 20_000, 16 * 1024 * 1024
@@ -25,15 +25,16 @@ Scan = Callable[[int, int], list[sqlite3.Row]]
 """Rows behind an id, at most so many, in the order of the file."""
 
 
-def nearest(query: Query, scan: Scan, *, limit: int, dimensions: int) -> tuple[list[Scored], int]:
+def nearest(search: Search, scan: Scan) -> tuple[list[Scored], int]:
     """The best, and how many were compared; other threads may read and write between two chunks."""
-    size = max(1, min(CHUNK_ROWS, CHUNK_BYTES // (4 * dimensions)))
+    size = max(1, min(CHUNK_ROWS, CHUNK_BYTES // (4 * search.record.dimensions)))
     best: list[Scored] = []
     compared = after = 0
     while rows := scan(after, size):
         uids = [EntityUid(row["uid"]) for row in rows]
         matrix = entity_rows.matrix_of(rows).astype(np.float64)
-        best = heapq.nsmallest(limit, [*best, *_best_of(uids, matrix, query, limit)])
+        chunk = _best_of(uids, matrix, search.query, search.limit)
+        best = heapq.nsmallest(search.limit, [*best, *chunk])
         compared, after = compared + len(rows), rows[-1]["id"]
         if len(rows) < size:
             break
@@ -41,7 +42,7 @@ def nearest(query: Query, scan: Scan, *, limit: int, dimensions: int) -> tuple[l
 
 
 def _best_of(
-    uids: Sequence[EntityUid], matrix: Doubles, query: Query, limit: int
+    uids: Sequence[EntityUid], matrix: Doubles, query: Doubles, limit: int
 ) -> Iterator[Scored]:
     """The best of a chunk and all that equal the last of them: the key decides later."""
     distances = -np.round((matrix @ query) / _lengths(matrix), _PLACES)

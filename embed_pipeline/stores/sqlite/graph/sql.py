@@ -47,8 +47,9 @@ ORDER BY e.{valid_to} IS NOT NULL, e.{key}
 LIMIT :limit
 """
 
-COUNT_VALID = """
-SELECT count(*) FROM {entity} AS e
+# Vectors are not counted: a search reads them all.
+COUNT_SEARCHABLE = """
+SELECT count(*) AS entities, 0 AS vectors FROM {entity} AS e
 WHERE e.{valid_to} IS NULL AND (:entity_type IS NULL OR e.{entity_type} = :entity_type)
 """
 
@@ -91,10 +92,7 @@ MARKED_WITHOUT_VECTOR = """
 SELECT {read}
 FROM {entity} AS e INDEXED BY embedding_marked
 WHERE e.needs_embedding = 1 AND e.{valid_to} IS NULL AND e.{key} > :after
-  AND NOT EXISTS (
-    SELECT 1 FROM embedding_vectors AS v
-    WHERE v.uid = e.{key} AND v.vector_property = :property
-  )
+  AND {no_vector}
 ORDER BY e.{key}
 LIMIT :size
 """
@@ -103,10 +101,7 @@ UNMARKED_WITHOUT_VECTOR = """
 SELECT {read}
 FROM {entity} AS e INDEXED BY embedding_unmarked
 WHERE e.needs_embedding = 0 AND e.{valid_to} IS NULL AND e.{key} > :after
-  AND NOT EXISTS (
-    SELECT 1 FROM embedding_vectors AS v
-    WHERE v.uid = e.{key} AND v.vector_property = :property
-  )
+  AND {no_vector}
 ORDER BY e.{key}
 LIMIT :size
 """
@@ -203,6 +198,8 @@ def filled(statement: str, mapping: EntityMapping) -> str:
         entity_type=quoted(mapping.entity_type),
         valid_to=quoted(mapping.valid_to),
         read=_listed("e." + quoted(name) for name in read),
+        no_vector="NOT EXISTS (SELECT 1 FROM embedding_vectors AS v"
+        f" WHERE v.uid = e.{quoted(mapping.key)} AND v.vector_property = :property)",
         facts="v.model AS model, v.version AS version, v.dimensions AS dimensions",
         columns=_listed(columns),
         # ?1 is the time of the save.
