@@ -11,10 +11,14 @@ PORT ?= 3000
 COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-header --no-annotate --no-strip-extras --quiet
 
+# The locks name every package; --no-deps because pip before 23.3 cannot match hashes to extras
+# that a dependency names differently (psycopg[pool] against psycopg[binary, pool]).
+INSTALL = -m pip install --quiet --disable-pip-version-check --no-deps
+
 export EMBED_HOME DAGSTER_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help install run dev neo4j test test-ui lint format stress soak benchmarks lock clean
+.PHONY: help install run dev neo4j docs test test-ui lint format stress soak benchmarks lock clean
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,8 +28,8 @@ $(INSTALLED): requirements.txt pyproject.toml
 	  { echo "embed_pipeline needs Python 3.11 or newer; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing the pinned packages into $(VENV) (some minutes the first time) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@$(BIN)/python $(INSTALL) --require-hashes -r requirements.txt
+	@$(BIN)/python $(INSTALL) --no-build-isolation -e .
 	@touch $@
 
 # Dagster reads its instance settings from its home.
@@ -70,6 +74,9 @@ format: $(INSTALLED)  ## Format the code.
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
+docs: $(INSTALLED)  ## Write the reference pages again, from the code.
+	@$(BIN)/python -m docs.generate
+
 stress: $(INSTALLED)  ## Long hammers: a million jobs, thousands of state-machine runs.
 	@$(BIN)/pytest -m stress -v --durations=0
 
@@ -83,8 +90,8 @@ benchmarks: $(BENCHMARKS)/.installed  ## Set up .venv-benchmarks and say what ca
 
 $(BENCHMARKS)/.installed: requirements-benchmarks.txt pyproject.toml
 	@test -x $(BENCHMARKS)/bin/python || $(PYTHON) -m venv $(BENCHMARKS)
-	@$(BENCHMARKS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-benchmarks.txt
-	@$(BENCHMARKS)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@$(BENCHMARKS)/bin/python $(INSTALL) --require-hashes -r requirements-benchmarks.txt
+	@$(BENCHMARKS)/bin/python $(INSTALL) --no-build-isolation -e .
 	@touch $@
 
 lock: $(INSTALLED)  ## Resolve the pinned requirements anew from pyproject.toml.

@@ -47,10 +47,12 @@ def embed_everything(home: Path, server: OpenAIServer, given: argparse.Namespace
     table = home / "entities.csv"
     lines = [f"entity {n},about {n}" for n in range(given.requests * given.windows)]
     table.write_text("\n".join(["name,observations", *lines]))
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    subprocess.run([*COMMAND, "load", str(table)], env=environment, check=True, **quiet)
+    quiet = subprocess.DEVNULL
+    load = [*COMMAND, "load", str(table)]
+    subprocess.run(load, env=environment, check=True, stdout=quiet, stderr=quiet)
     workers = [
-        subprocess.Popen([*COMMAND, "run"], env=environment, **quiet) for _ in range(PROCESSES)
+        subprocess.Popen([*COMMAND, "run"], env=environment, stdout=quiet, stderr=quiet)
+        for _ in range(PROCESSES)
     ]
     for worker in workers:
         assert worker.wait() == 0

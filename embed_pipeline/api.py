@@ -16,7 +16,8 @@ from contextlib import ExitStack, closing
 from types import TracebackType
 
 from embed_pipeline import wiring
-from embed_pipeline.domain.diagnosis import Finding, Reason
+from embed_pipeline.domain.diagnosis import Diagnosis as Finding
+from embed_pipeline.domain.diagnosis import Reason, Remedy
 from embed_pipeline.domain.embedding import Coverage, Created, Hit, SearchResult
 from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
@@ -38,6 +39,7 @@ __all__ = [
     "NewEntity",
     "Pipeline",
     "Reason",
+    "Remedy",
     "SearchResult",
     "open_pipeline",
 ]

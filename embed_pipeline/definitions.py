@@ -1,4 +1,4 @@
-"""What Dagster loads. Bad settings stop it here, with a sentence each as the last lines."""
+"""What Dagster loads. Invalid settings stop it here; their sentences are the last lines shown."""
 
 import dagster as dg
 
@@ -7,7 +7,7 @@ from embed_pipeline.settings import LogFormat, load_settings
 from embed_pipeline.telemetry import configure, emit
 
 _settings = load_settings()
-# Lines of JSON on stderr also where a terminal is attached: the same ones go into the run's log.
+# JSON lines on stderr even on a terminal: the same lines go into the run's log.
 _format = LogFormat.JSON if _settings.logging.format is LogFormat.AUTO else _settings.logging.format
 configure(level=_settings.logging.level, format=_format)
 for _note in _settings.notes:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import closing
+
 from embed_pipeline.domain.check import CheckResult
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.policy import QueuePolicy
@@ -13,8 +16,15 @@ from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.providers import ProviderConfig, open_provider
-from embed_pipeline.settings import Neo4jSettings, ProviderName, Settings
-from embed_pipeline.stores import Server, StoreConfig, backend
+from embed_pipeline.settings import ProviderName, ServerSettings, Settings
+from embed_pipeline.stores import (
+    Queue,
+    Server,
+    StoreConfig,
+    graph_backend,
+    initialise,
+    queue_backend,
+)
 from embed_pipeline.stores.queue.unlimited import Unlimited
 from embed_pipeline.worker.context import RunLimits, Services
 
@@ -25,23 +35,30 @@ IN_PROCESS = frozenset({ProviderName.LOCAL, ProviderName.MOCK})
 def open_job_store(
     settings: Settings, *, clock: Clock | None = None, fail_fast: bool = False
 ) -> JobStore:
-    """`fail_fast` for a sensor's look, which is made again in seconds."""
-    config = _store_config(settings, clock, fail_fast=fail_fast)
-    return backend(settings.stores.backend).open_queue(config).jobs
+    """`fail_fast` for sensors, which poll every few seconds."""
+    return _open_queue(settings, clock, fail_fast=fail_fast).jobs
 
 
 def open_entity_store(settings: Settings, *, clock: Clock | None = None) -> EntityStore:
-    return backend(settings.stores.backend).open_graph(_store_config(settings, clock))
+    config = _store_config(settings, clock)
+    return graph_backend(settings.stores.graph).open_graph(config)
 
 
 def initialise_stores(settings: Settings) -> list[str]:
-    """Make what the stores need; a sentence per database touched."""
-    return backend(settings.stores.backend).initialise(_store_config(settings, None))
+    """Create what the stores need; a sentence for each database."""
+    stores = settings.stores
+    config = _store_config(settings, None)
+    return initialise(queue_backend(stores.queue), graph_backend(stores.graph), config)
 
 
-def examine_stores(settings: Settings) -> list[CheckResult]:
-    """What a doctor finds in the databases; nothing is changed."""
-    return backend(settings.stores.backend).diagnose(_store_config(settings, None))
+def diagnose_stores(settings: Settings) -> list[CheckResult]:
+    """What the doctor finds in the databases; nothing is changed."""
+    stores = settings.stores
+    config = _store_config(settings, None)
+    return [
+        *queue_backend(stores.queue).diagnose_queue(config),
+        *graph_backend(stores.graph).diagnose_graph(config),
+    ]
 
 
 def open_embedding_provider(settings: Settings) -> EmbeddingProvider:
@@ -68,23 +85,28 @@ def open_embedding_provider(settings: Settings) -> EmbeddingProvider:
 def open_rate_limiter(
     settings: Settings, *, clock: Clock | None = None, fail_fast: bool = False
 ) -> RateLimiter:
-    """The budget that all workers share; none for what runs in this process without a limit."""
-    limit = rate_limit(settings)
-    if limit is None:
+    """The budget that all workers share, over a connection of its own."""
+    if rate_limit(settings) is None:
         return Unlimited(clock=clock)
-    config = _store_config(settings, clock, fail_fast=fail_fast)
-    queue = backend(settings.stores.backend).open_queue(config)
-    return queue.limiter(provider=settings.provider.name, limit=limit)
+    return _limiter(settings, _open_queue(settings, clock, fail_fast=fail_fast))
 
 
 def open_services(settings: Settings) -> Services:
+    """Jobs and limiter share one opened queue."""
+    queue = _open_queue(settings)
     return Services(
-        jobs=open_job_store(settings),
+        jobs=queue.jobs,
         graph=open_entity_store(settings),
         provider=open_embedding_provider(settings),
-        limiter=open_rate_limiter(settings),
+        limiter=_limiter(settings, queue),
         run_limits=run_limits_of(settings),
     )
+
+
+def add_to_counters(settings: Settings, amounts: Mapping[str, int]) -> None:
+    """Opens the queue only for this: the reaper, whose counters these are, needs no queue."""
+    with closing(open_job_store(settings)) as queue:
+        queue.counters.add(amounts)
 
 
 def run_limits_of(settings: Settings) -> RunLimits:
@@ -120,6 +142,20 @@ def policy_of(settings: Settings) -> QueuePolicy:
     )
 
 
+def _open_queue(
+    settings: Settings, clock: Clock | None = None, *, fail_fast: bool = False
+) -> Queue:
+    config = _store_config(settings, clock, fail_fast=fail_fast)
+    return queue_backend(settings.stores.queue).open_queue(config)
+
+
+def _limiter(settings: Settings, queue: Queue) -> RateLimiter:
+    limit = rate_limit(settings)
+    if limit is None:
+        return Unlimited()
+    return queue.limiter(provider=settings.provider.name, limit=limit)
+
+
 def _store_config(
     settings: Settings, clock: Clock | None, *, fail_fast: bool = False
 ) -> StoreConfig:
@@ -135,14 +171,14 @@ def _store_config(
             text=entity.text,
             valid_to=entity.valid_to,
         ),
-        queue=_server(settings.stores.queue),
-        graph=_server(settings.stores.graph),
+        queue=_server(settings.stores.queue_server),
+        graph=_server(settings.stores.graph_server),
         clock=clock,
         fail_fast=fail_fast,
     )
 
 
-def _server(settings: Neo4jSettings | None) -> Server | None:
+def _server(settings: ServerSettings | None) -> Server | None:
     if settings is None:
         return None
     return Server(
@@ -150,4 +186,5 @@ def _server(settings: Neo4jSettings | None) -> Server | None:
         user=settings.user,
         password=settings.password.get_secret_value(),
         database=settings.database,
+        schema=settings.schema,
     )

@@ -47,7 +47,7 @@ HOMES = {
     },
     "bpe_openai": {"providers.tokens"},
     "wordllama": {"providers.local"},
-    "psycopg": {"reaper"},
+    "psycopg": {"reaper", "stores.postgres"},
     "pandas": {"usecases.insight.daily_report"},
     "prometheus_client": {"interfaces.metrics"},
     "pyarrow": {"usecases.files"},
@@ -60,7 +60,7 @@ HOMES = {
     "pydantic_settings": {"settings"},
 }
 
-BACKENDS = {"sqlite", "neo4j"}
+BACKENDS = {"sqlite", "neo4j", "postgres"}
 
 LONGEST_MODULE = 250
 LONGEST_FUNCTION = 40

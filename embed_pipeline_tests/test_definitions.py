@@ -15,7 +15,7 @@ from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster_shared.serdes import serialize_value
 
 from embed_pipeline.defs.build import build_definitions
-from embed_pipeline.defs.tags import LANES
+from embed_pipeline.defs.op import LANES
 from embed_pipeline.settings import load_settings
 from embed_pipeline_tests.defs.commands import ROOT
 from embed_pipeline_tests.defs.scene import add_run
@@ -144,7 +144,7 @@ def test_schedules_come_by_the_clock_but_pile_up_no_runs(
     assert (schedule.cron_schedule, schedule.job_name) == (cron, job)
     assert len(first.run_requests or []) == 1
     assert not second.run_requests
-    assert second.skip_message == f"the {job} before is still at work or waiting"
+    assert second.skip_message == f"the previous run of {job} is still queued or running"
 
 
 @pytest.mark.parametrize("name", sorted(JOBS))

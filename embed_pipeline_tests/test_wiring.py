@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.ports.embedding_provider import Limits
 from embed_pipeline.providers import PROVIDERS
 from embed_pipeline.settings import ProviderName, load_settings
+from embed_pipeline.stores import BACKENDS, queue_backend
 from embed_pipeline.wiring import (
     IN_PROCESS,
     open_embedding_provider,
@@ -130,3 +132,12 @@ def test_provider_in_this_process_is_limited_only_where_that_is_set(
 
     assert rate_limit(free) is None
     assert rate_limit(limited) is not None
+
+
+def test_a_store_whose_package_is_not_installed_names_its_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(BACKENDS, "postgres", "surely_not_installed_here")
+
+    with pytest.raises(ConfigurationError, match=r"pip install 'embed-pipeline\[postgres\]'"):
+        queue_backend("postgres")

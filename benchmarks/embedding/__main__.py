@@ -24,7 +24,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -149,7 +149,7 @@ class Table:
 
     def __init__(self, place: Bench) -> None:
         self._place = place
-        self.rows: dict[str, Counter[str]] = {}
+        self.rows: dict[str, Measured] = {}
 
     def measure(self, name: str, *command: str, entities: int) -> None:
         say(f"{name} …")
@@ -157,9 +157,9 @@ class Table:
         measured = self._place.run(*command, str(entities))
         if command[1] == "drain":
             self._place.run("ours", "check", str(entities))
-        row = self.rows.setdefault(name, Counter())
-        row["peak_mb"] = max(row["peak_mb"], measured.pop("peak_mb", 0))
-        row.update(measured)
+        row = self.rows.setdefault(name, defaultdict(float))
+        for what, figure in measured.items():
+            row[what] = max(row[what], figure) if what == "peak_mb" else row[what] + figure
 
     def rate(self, name: str) -> float:
         row = self.rows[name]

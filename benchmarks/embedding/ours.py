@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.embedding.stopwatch import Measured, stopwatch
 from embed_pipeline.domain.embedding import VectorWrite
-from embed_pipeline.domain.entity import NewEntity, embedding_text
+from embed_pipeline.domain.entity import Entity, NewEntity, embedding_text
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.lease import Lease
 from embed_pipeline.settings import load_settings
@@ -28,8 +28,8 @@ from embed_pipeline.telemetry import configure
 from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline.wiring import initialise_stores, open_services
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.models import ensure_model
+from embed_pipeline.worker.leasing import ensure_model
+from embed_pipeline.worker.run import drain
 from embed_pipeline.worker.stop import Deadline
 
 WORDS = (
@@ -94,10 +94,10 @@ def provider_alone(services: Services, count: int) -> Measured:
     """The same texts in the same requests, and nothing else."""
     entities = map(_entity, range(count))
     texts = [embedding_text((it.name, *it.properties.values())) for it in entities]
-    size = services.plan.batch_size
+    size = services.run_limits.batch_size
     pages = [texts[start : start + size] for start in range(0, count, size)]
     get_ready(services)
-    with stopwatch(count) as measured, ThreadPoolExecutor(services.plan.concurrency) as pool:
+    with stopwatch(count) as measured, ThreadPoolExecutor(services.run_limits.concurrency) as pool:
         list(pool.map(services.provider.embed, pages))
     return measured
 
@@ -106,7 +106,7 @@ def writes_alone(services: Services, count: int) -> Measured:
     """The same vectors by the same statement, and nothing else; the entities are there already."""
     get_ready(services)
     uids = [EntityUid(f"e{number:07}") for number in range(count)]
-    found = {}
+    found: dict[EntityUid, Entity] = {}
     for start in range(0, count, 2000):
         found |= services.graph.read_entities(uids[start : start + 2000])
     numbers = np.random.default_rng(3).standard_normal((count, services.provider.dimensions))
@@ -114,9 +114,9 @@ def writes_alone(services: Services, count: int) -> Measured:
     writes = [
         VectorWrite(entity=found[uid], vector=vectors[number]) for number, uid in enumerate(uids)
     ]
-    size = services.plan.write_size
+    size = services.run_limits.write_size
     pages = [writes[start : start + size] for start in range(0, count, size)]
-    with stopwatch(count) as measured, ThreadPoolExecutor(services.plan.writers) as pool:
+    with stopwatch(count) as measured, ThreadPoolExecutor(services.run_limits.writers) as pool:
         list(pool.map(lambda page: services.graph.write_vectors(page, model=services.model), pages))
     return measured
 
@@ -124,8 +124,8 @@ def writes_alone(services: Services, count: int) -> Measured:
 def queue_alone(services: Services, count: int) -> Measured:
     """The same leases and the same completions, and nothing between them."""
     get_ready(services)
-    size = services.plan.write_size
-    with stopwatch(count) as measured, ThreadPoolExecutor(services.plan.writers) as pool:
+    size = services.run_limits.write_size
+    with stopwatch(count) as measured, ThreadPoolExecutor(services.run_limits.writers) as pool:
         while jobs := (lease := _lease(services)).jobs:
             ids = [job.id for job in jobs]
             pages = [ids[start : start + size] for start in range(0, len(ids), size)]
@@ -137,7 +137,7 @@ def _lease(services: Services) -> Lease:
     return services.jobs.lease(
         owner="benchmark",
         model=services.model,
-        limit=services.plan.batch_size,
+        limit=services.run_limits.batch_size,
         token=uuid.uuid4().hex,
     )
 

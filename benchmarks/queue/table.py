@@ -1,38 +1,46 @@
-"""One size as a table: jobs per second, and how ours compares with pgqueuer."""
+"""The figures of one size as a table, and how one queue compares with another."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.queue.measuring import Round
+from benchmarks.queue.measuring import Figures, Row
 
-RIVAL = "pgqueuer"
-OURS = ("SQLite", "Neo4j")
+TITLE, CELL = 24, 19
+
+Ratio = tuple[str, str]
+"""Two contestants, by their names: the first is divided by the second."""
 
 
-def show(measured: Round, *, contestants: Sequence[str]) -> None:
-    ours = [name for name in OURS if name in contestants and RIVAL in contestants]
-    print(f"\n{measured.size:,} jobs in the queue\n")
-    head = [f"{name:>14}" for name in contestants] + [f"{f'{name} ÷ pgq':>14}" for name in ours]
-    print(f"{'jobs per second':24}{''.join(head)}")
-    _row("enqueue", measured.enqueue, contestants, ours)
-    for batch, worked in measured.worked.items():
-        speeds = {name: one.per_second for name, one in worked.items()}
-        _row(f"lease + complete {batch:,}", speeds, contestants, ours)
-    _row("recover", measured.recover, contestants, ours)
-    _row("cleanup", measured.cleanup, contestants, ours)
-    print(f"\n{'median lease in ms':24}{''.join(f'{name:>14}' for name in contestants)}")
-    for batch, worked in measured.worked.items():
-        cells = [f"{worked[name].median_lease_ms:>14.2f}" for name in contestants]
-        print(f"{f'lease {batch:,}':24}{''.join(cells)}")
+def show(figures: Figures, *, names: Sequence[str], ratios: Sequence[Ratio]) -> None:
+    print(f"\n{figures.size:,} jobs in the queue\n")
+    _show("jobs per second", figures.speeds, names, ratios, ",.0f")
+    print()
+    _show("median lease in ms", figures.leases, names, [], ".2f")
     print(flush=True)
 
 
-def _row(
-    title: str, speeds: Mapping[str, float], contestants: Sequence[str], ours: Sequence[str]
+def show_growth(first: Figures, last: Figures) -> None:
+    """How a lease of the longest queue compares with one of the shortest."""
+    print(f"Median lease at {last.size:,} jobs, as a multiple of that at {first.size:,}:\n")
+    for title, row in last.leases.items():
+        grown = [f"{name} {ms / first.leases[title][name]:.2f}" for name, ms in row.items()]
+        print(f"    {title:14}{'   '.join(grown)}")
+    print()
+
+
+def _show(
+    title: str,
+    rows: Mapping[str, Row],
+    names: Sequence[str],
+    ratios: Sequence[Ratio],
+    form: str,
 ) -> None:
-    cells = [f"{speeds[name]:>14,.0f}" if name in speeds else f"{'–':>14}" for name in contestants]
-    for name in ours:
-        both = name in speeds and RIVAL in speeds
-        cells.append(f"{speeds[name] / speeds[RIVAL]:>13.2f}×" if both else f"{'–':>14}")
-    print(f"{title:24}{''.join(cells)}")
+    heads = [*names, *(f"{one} ÷ {other.removeprefix(one).strip()}" for one, other in ratios)]
+    print(f"{title:{TITLE}}{''.join(f'{head:>{CELL}}' for head in heads)}")
+    for row_title, row in rows.items():
+        cells = [format(row[name], form) if name in row else "–" for name in names]
+        for one, other in ratios:
+            both = one in row and other in row
+            cells.append(f"{row[one] / row[other]:.2f}×" if both else "–")
+        print(f"{row_title:{TITLE}}{''.join(f'{cell:>{CELL}}' for cell in cells)}")

@@ -1,1 +1,1 @@
-"""Dagster, and only Dagster: ops are shells around the worker's verbs."""
+"""Everything Dagster runs and shows. Ops are thin: the worker and the use cases do the work."""

@@ -2,37 +2,32 @@
 
 import dagster as dg
 
-from embed_pipeline.defs.assets import Upstream, assets_for
-from embed_pipeline.defs.checks import check_embeddings
-from embed_pipeline.defs.jobs import JOBS
+from embed_pipeline.defs.control import control_definitions
+from embed_pipeline.defs.embed import embed_definitions
+from embed_pipeline.defs.maintenance import maintenance_definitions
+from embed_pipeline.defs.observe import observe_definitions
+from embed_pipeline.defs.observe.assets import Upstream
 from embed_pipeline.defs.resources import resources_for
-from embed_pipeline.defs.schedules import schedules_for
-from embed_pipeline.defs.sensors import sensors_for
 from embed_pipeline.settings import Environment, Settings
 
 
 def build_definitions(settings: Settings, *, deps: Upstream = ()) -> dg.Definitions:
-    """Sensors and schedules run by themselves, except in tests.
+    """Sensors and schedules are running from the start, except in tests.
 
-    `deps` are assets of yours that write entities: `entity_embeddings` then depends on them.
+    `deps` are your own assets that write entities: `entity_embeddings` then depends on them.
     """
-    runs_itself = settings.environment is not Environment.TEST
-    sensors = dg.DefaultSensorStatus.RUNNING if runs_itself else dg.DefaultSensorStatus.STOPPED
-    schedules = (
-        dg.DefaultScheduleStatus.RUNNING if runs_itself else dg.DefaultScheduleStatus.STOPPED
-    )
-    embedding = dg.Definitions(
-        jobs=JOBS,
-        assets=assets_for(settings, deps),
-        asset_checks=[check_embeddings],
-        sensors=sensors_for(settings.queue, status=sensors),
-        schedules=schedules_for(schedules),
-        resources=resources_for(settings),
-        # No executor: every job names its own, and two that differ could not be merged.
-    )
-    if settings.reaper is None:
-        return embedding
-    # Its driver is an extra, so its package is imported only where it is asked for.
-    from embed_pipeline.defs.reaper import reaper_definitions
+    running = settings.environment is not Environment.TEST
+    parts = [
+        embed_definitions(settings.queue, running=running),
+        observe_definitions(settings, deps, running=running),
+        control_definitions(),
+        maintenance_definitions(running=running),
+        # No executor: every job names its own, and two different ones could not be merged.
+        dg.Definitions(resources=resources_for(settings)),
+    ]
+    if settings.reaper is not None:
+        # Imported only if needed, because its database driver is an optional extra.
+        from embed_pipeline.defs.reaper import reaper_definitions
 
-    return dg.Definitions.merge(embedding, reaper_definitions(settings, sensors))
+        parts.append(reaper_definitions(settings, running=running))
+    return dg.Definitions.merge(*parts)

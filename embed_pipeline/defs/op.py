@@ -1,6 +1,6 @@
-"""Ops as all of ours are: values stay in memory, and errors of ours are told in one sentence."""
+"""What every op and job here shares: outputs in memory, concise failures, run tags, metadata."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from inspect import isgeneratorfunction
@@ -9,14 +9,27 @@ from typing import Any
 import dagster as dg
 
 from embed_pipeline.errors import EmbedPipelineError, ErrorCategory
+from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.telemetry import emit
 
 IN_MEMORY = dg.Out(io_manager_key="mem_io_manager")
 
 PATIENT = dg.RetryPolicy(max_retries=2, delay=2, backoff=dg.Backoff.EXPONENTIAL)
-"""For ops that may be repeated; leasing and embedding never are: the queue is their retry."""
+"""For ops that may be repeated. Leasing and embedding never are: the queue is their retry."""
+
+LANE = "embed_pipeline/lane"
+"""The kind of work a run does. `dagster.yaml` limits how many runs of a lane run at once."""
+
+LANES = ["embed", "recovery", "maintenance", "observation", "control", "reaper"]
+
+TRIGGER = "embed_pipeline/trigger"
+"""What launched a run: queue, interval or schedule. Runs launched by hand have no such tag."""
+
+MOST_ROWS = 50
+"""Rows of a table in the UI; the store has the rest."""
 
 Compute = Callable[..., Any]
+Metadata = dict[str, Any]
 
 
 def pipeline_op(
@@ -26,42 +39,77 @@ def pipeline_op(
     out: dg.Out | Mapping[str, dg.Out] = IN_MEMORY,
     retry_policy: dg.RetryPolicy | None = None,
 ) -> Callable[[Compute], dg.OpDefinition]:
+    """An op that keeps its outputs in memory and fails with one sentence instead of a stack."""
+
     def decorate(compute: Compute) -> dg.OpDefinition:
-        told = _yielding(compute) if isgeneratorfunction(compute) else _returning(compute)
         return dg.op(
             description=description,
             ins=ins,
             out=dict(out) if isinstance(out, Mapping) else out,
             retry_policy=retry_policy,
-        )(told)
+        )(_with_concise_failures(compute))
 
     return decorate
 
 
-def _returning(compute: Compute) -> Compute:
+def _with_concise_failures(compute: Compute) -> Compute:
+    if not isgeneratorfunction(compute):
+        return _concise_failures(compute.__name__)(compute)
+
     @wraps(compute)
-    def told(*args: Any, **kwargs: Any) -> Any:
-        with _sentence_told(compute.__name__):
-            return compute(*args, **kwargs)
-
-    return told
-
-
-def _yielding(compute: Compute) -> Compute:
-    @wraps(compute)
-    def told(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        with _sentence_told(compute.__name__):
+    def generate(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        with _concise_failures(compute.__name__):
             yield from compute(*args, **kwargs)
 
-    return told
+    return generate
 
 
 @contextmanager
-def _sentence_told(operation: str) -> Iterator[None]:
-    """A stack tells nobody what to do; only what may pass by itself is worth another try."""
+def _concise_failures(operation: str) -> Iterator[None]:
+    """The log keeps the stack. Only transient errors are worth another try."""
     try:
         yield
     except EmbedPipelineError as error:
         emit("op.failed", operation=operation, error=error)
         may_pass = error.category is ErrorCategory.TRANSIENT
         raise dg.Failure(str(error), allow_retries=may_pass) from error
+
+
+def run_options(lane: str, max_runtime: int) -> dict[str, Any]:
+    """For every job: one process, because a process per op costs more than the work.
+
+    Without `max_runtime` a run whose machine died would count as active forever.
+    """
+    assert lane in LANES, "prune_history finds runs by their lane"
+    tags = {LANE: lane, "dagster/max_runtime": str(max_runtime)}
+    return {"executor_def": dg.in_process_executor, "tags": tags}
+
+
+def job_of(
+    op: dg.OpDefinition,
+    name: str,
+    *,
+    lane: str,
+    max_runtime: int = 1_800,
+    config: dg.RunConfig | None = None,
+) -> dg.JobDefinition:
+    """The job that runs this op alone, with the op's description."""
+    graph = dg.GraphDefinition(name, description=op.description, node_defs=[op])
+    return graph.to_job(config=config, **run_options(lane, max_runtime))
+
+
+class Stopwatch:
+    """Starts when it is made."""
+
+    def __init__(self) -> None:
+        self._started = SystemClock().monotonic()
+
+    def speed(self, count: int) -> Metadata:
+        """The seconds since the start, and how many of the counted things were done per second."""
+        seconds = SystemClock().monotonic() - self._started
+        rate = round(count / seconds, 1) if seconds > 0 else 0.0
+        return {"seconds": round(seconds, 3), "per_second": rate}
+
+
+def table(rows: Sequence[Mapping[str, str | int | float]]) -> dg.TableMetadataValue:
+    return dg.MetadataValue.table([dg.TableRecord(dict(row)) for row in rows[:MOST_ROWS]])

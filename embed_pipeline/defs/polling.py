@@ -1,21 +1,38 @@
-"""What every sensor shares: how often it looks, and how it tells that it could not."""
+"""What sensors and schedules share: their interval, concise errors, and no run while one is active.
 
-from collections.abc import Iterator
+Dagster may list a run as unfinished long after its process died, until `max_runtime` is over.
+Unfinished runs therefore count only if they were created since a given time.
+"""
+
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 
 import dagster as dg
 
+from embed_pipeline.defs.op import TRIGGER
 from embed_pipeline.errors import EmbedPipelineError
+from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.telemetry import emit
 
 EVERY_FIVE_SECONDS = 4
-"""The daemon looks every 5 s; asking for 5 would often miss a round and get 8."""
+"""The daemon evaluates sensors every 5 s; asking for 5 would often miss a round and get 8."""
+
+QUEUED = [dg.DagsterRunStatus.QUEUED]
+"""Of any age: a queued run has no process that could have died, and will start."""
+
+NOT_STARTED = [*QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING]
+STARTED = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+UNFINISHED = [*NOT_STARTED, *STARTED]
+ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+
+SensorResult = Iterator[dg.RunRequest | dg.SkipReason]
 
 
 class SensorCheckFailed(dg.DagsterError):
-    """Dagster shows an error of its own family as it is: a red tick with our sentence on top.
+    """A failed tick that shows our sentence. Dagster prints errors of its own family unchanged.
 
-    It keeps the cursor where it is too, also of a run status sensor, so the next tick tries again.
+    It also keeps the cursor, even that of a run status sensor, so the next tick tries again.
     """
 
 
@@ -25,5 +42,61 @@ def concise_errors() -> Iterator[None]:
         yield
     except EmbedPipelineError as error:
         emit("look.failed", error=error)
-        # The log has the causes; in the UI their stacks would bury the sentence.
+        # The log has the causes. In the UI their stacks would bury the sentence.
         raise SensorCheckFailed(str(error)) from None
+
+
+def run_ids(
+    instance: dg.DagsterInstance,
+    job: dg.JobDefinition,
+    statuses: Sequence[dg.DagsterRunStatus],
+    *,
+    since: datetime | None = None,
+) -> frozenset[str]:
+    """The runs in one of these statuses, created since then."""
+    wanted = dg.RunsFilter(job_name=job.name, statuses=statuses, created_after=since)
+    return frozenset(instance.get_run_ids(wanted))
+
+
+def is_active(instance: dg.DagsterInstance, job: dg.JobDefinition, *, since: datetime) -> bool:
+    """Whether a run of the job is queued, or was created since then and has not ended."""
+    queued = run_ids(instance, job, QUEUED)
+    return bool(queued or run_ids(instance, job, UNFINISHED, since=since))
+
+
+def max_runtime(job: dg.JobDefinition) -> timedelta:
+    """Dagster ends a run that takes longer, if it can."""
+    return timedelta(seconds=int(job.tags["dagster/max_runtime"]))
+
+
+def request_unless_active(
+    instance: dg.DagsterInstance, job: dg.JobDefinition, *, trigger: str
+) -> dg.RunRequest | dg.SkipReason:
+    """A run that waits for its lane, or takes long, is enough: runs must not pile up."""
+    if is_active(instance, job, since=SystemClock().now() - max_runtime(job)):
+        return dg.SkipReason(f"the previous run of {job.name} is still queued or running")
+    return dg.RunRequest(tags={TRIGGER: trigger})
+
+
+def sensor_status(running: bool) -> dg.DefaultSensorStatus:
+    return dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED
+
+
+def schedule_status(running: bool) -> dg.DefaultScheduleStatus:
+    return dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED
+
+
+def schedule_for(job: dg.JobDefinition, cron: str, *, running: bool) -> dg.ScheduleDefinition:
+    """A schedule named after its job, which launches nothing while a run of the job is active."""
+
+    @dg.schedule(
+        name=f"{job.name.removesuffix('_job')}_schedule",
+        job=job,
+        cron_schedule=cron,
+        default_status=schedule_status(running),
+        description=job.description,
+    )
+    def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        return request_unless_active(context.instance, job, trigger="schedule")
+
+    return schedule

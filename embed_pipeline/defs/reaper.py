@@ -1,36 +1,35 @@
-"""The stuck-job reaper in Dagster: there only when REAPER_DATABASE_URL is set."""
+"""The stuck-job reaper in Dagster; defined only when REAPER_DATABASE_URL is set."""
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from functools import partial
 
 import dagster as dg
 
 from embed_pipeline import wiring
-from embed_pipeline.defs.metadata import Stopwatch
-from embed_pipeline.defs.op import pipeline_op
-from embed_pipeline.defs.polling import SensorCheckFailed
-from embed_pipeline.defs.runs import is_at_work, max_runtime
-from embed_pipeline.defs.sensors import SensorResult
-from embed_pipeline.defs.tags import TRIGGER, run_tags
-from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline.reaper import QueueCounters, Reaper, SweepResult, reaper_of
+from embed_pipeline.defs.op import Metadata, Stopwatch, job_of, pipeline_op, table
+from embed_pipeline.defs.polling import (
+    SensorCheckFailed,
+    SensorResult,
+    request_unless_active,
+    sensor_status,
+)
+from embed_pipeline.reaper import Reaper, SweepResult, reaper_of
 from embed_pipeline.reaper.policy import Requeue
 from embed_pipeline.settings import ReaperSettings, Settings
 
 STUCK_JOBS = dg.AssetKey("stuck_jobs")
-MOST_ROWS = 50
 
 
-def reaper_definitions(settings: Settings, status: dg.DefaultSensorStatus) -> dg.Definitions:
-    assert settings.reaper is not None, "asked for only when there is one"
+def reaper_definitions(settings: Settings, *, running: bool) -> dg.Definitions:
+    assert settings.reaper is not None, "called only with REAPER_DATABASE_URL"
     return dg.Definitions(
         jobs=[reap_stuck_jobs_job],
-        sensors=[_reaper_sensor(settings.reaper, status)],
+        sensors=[_reaper_sensor(settings.reaper, running)],
         assets=[
             dg.AssetSpec(
                 STUCK_JOBS,
-                description="Jobs of `jobs` and `asr_jobs` whose worker went silent.",
+                description="Jobs of the tables `jobs` and `asr_jobs` whose worker died or hangs.",
                 group_name="reaper",
             )
         ],
@@ -39,8 +38,8 @@ def reaper_definitions(settings: Settings, status: dg.DefaultSensorStatus) -> dg
 
 
 @pipeline_op(
-    "Requeue or fail the SQL jobs whose lease ended; fails after telling what it did when a table"
-    " could not be swept."
+    "One sweep over the SQL job tables: requeue or fail the jobs whose lease expired. If a table"
+    " could not be swept, the op still reports what it did, and then fails."
 )
 def reap_stuck_jobs(context: dg.OpExecutionContext, reaper: dg.ResourceParam[Reaper]) -> int:
     watch = Stopwatch()
@@ -53,52 +52,38 @@ def reap_stuck_jobs(context: dg.OpExecutionContext, reaper: dg.ResourceParam[Rea
     return len(result.reaped)
 
 
-@dg.job(
-    executor_def=dg.in_process_executor,
-    tags=run_tags("reaper", max_runtime=900),
-    description="One sweep of the stuck-job reaper over the SQL job tables.",
-)
-def reap_stuck_jobs_job() -> None:
-    reap_stuck_jobs()
+reap_stuck_jobs_job = job_of(reap_stuck_jobs, "reap_stuck_jobs_job", lane="reaper", max_runtime=900)
 
 
-def _reaper_sensor(settings: ReaperSettings, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+def _reaper_sensor(settings: ReaperSettings, running: bool) -> dg.SensorDefinition:
     @dg.sensor(
         job=reap_stuck_jobs_job,
-        # The daemon looks every 5 s; a second less does not miss the round that is due.
+        # The daemon evaluates sensors every 5 s; a second less does not miss the round that is due.
         minimum_interval_seconds=max(1, int(settings.interval.total_seconds()) - 1),
-        default_status=status,
-        description="Every REAPER_INTERVAL_SEC: launches a sweep when a lease has ended.",
+        default_status=sensor_status(running),
+        description="Every REAPER_INTERVAL_SEC: launches a sweep if leases have expired.",
     )
     def reaper_sensor(
         context: dg.SensorEvaluationContext, reaper: dg.ResourceParam[Reaper]
     ) -> SensorResult:
-        outlook = reaper.rehearse(most=1)
-        if outlook.reaped:
-            yield _unless_at_work(context.instance)
-        elif outlook.problems:
-            raise SensorCheckFailed("\n".join(outlook.problems))
+        rehearsal = reaper.rehearse(most=1)
+        if rehearsal.reaped:
+            yield request_unless_active(context.instance, reap_stuck_jobs_job, trigger="interval")
+        elif rehearsal.problems:
+            raise SensorCheckFailed("\n".join(rehearsal.problems))
         else:
-            untold = outlook.left_alone
-            also = f"; {untold} rows have neither lease nor heartbeat" if untold else ""
-            yield dg.SkipReason(f"no lease has ended without its worker{also}")
+            left = rehearsal.left_alone
+            also = f"; {left} rows have neither a lease nor a heartbeat" if left else ""
+            yield dg.SkipReason(f"no lease has expired{also}")
 
     return reaper_sensor
 
 
-def _unless_at_work(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
-    """Two sweeps at once are safe, but a pile of queued runs helps nobody."""
-    since = SystemClock().now() - max_runtime(reap_stuck_jobs_job)
-    if is_at_work(instance, reap_stuck_jobs_job, since=since):
-        return dg.SkipReason("a sweep is still at work")
-    return dg.RunRequest(tags={TRIGGER: "interval"})
-
-
 def _reaper_resource(settings: Settings, own: ReaperSettings) -> dg.ResourceDefinition:
-    counters = QueueCounters(lambda: wiring.open_job_store(settings))
+    count = partial(wiring.add_to_counters, settings)
 
     def opened(_context: dg.InitResourceContext) -> Iterator[Reaper]:
-        with closing(reaper_of(own, counters=counters)) as reaper:
+        with closing(reaper_of(own, count=count)) as reaper:
             yield reaper
 
     return dg.ResourceDefinition(
@@ -106,8 +91,8 @@ def _reaper_resource(settings: Settings, own: ReaperSettings) -> dg.ResourceDefi
     )
 
 
-def _figures(result: SweepResult) -> dict[str, Any]:
-    """Numbers, so that Dagster draws them over time."""
+def _figures(result: SweepResult) -> Metadata:
+    """Numbers, which Dagster plots over time."""
     return {
         "requeues": result.requeues,
         "failures": result.failures,
@@ -118,23 +103,21 @@ def _figures(result: SweepResult) -> dict[str, Any]:
     }
 
 
-def _rows(result: SweepResult) -> dict[str, Any]:
+def _rows(result: SweepResult) -> Metadata:
     if not result.reaped:
         return {}
-    rows = [
-        dg.TableRecord(
-            {
-                "table": job.table,
-                "job": job.job_id,
-                "stage": job.stage or "",
-                "attempts": f"{job.attempt_count} of {job.max_attempts}",
-                "worker": job.locked_by or "",
-                "overdue (seconds)": round(job.overdue.total_seconds(), 1),
-                "verdict": f"again in {job.verdict.after.total_seconds():g} s"
-                if isinstance(job.verdict, Requeue)
-                else f"failed: {job.verdict.code}, {job.verdict.reason}",
-            }
-        )
-        for job in result.reaped[:MOST_ROWS]
+    rows: list[dict[str, str | int | float]] = [
+        {
+            "table": reaped.table,
+            "job": reaped.job.job_id,
+            "stage": reaped.job.stage or "",
+            "attempts": f"{reaped.attempts} of {reaped.max_attempts}",
+            "worker": reaped.job.locked_by or "",
+            "overdue (seconds)": round(reaped.overdue.total_seconds(), 1),
+            "verdict": f"again in {reaped.decision.after.total_seconds():g} s"
+            if isinstance(reaped.decision, Requeue)
+            else f"failed: {reaped.decision.code}, {reaped.decision.reason}",
+        }
+        for reaped in result.reaped
     ]
-    return {"jobs": dg.MetadataValue.table(rows)}
+    return {"jobs": table(rows)}

@@ -14,7 +14,7 @@ class Condition(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """`remedy` says what to do; a part that is fine needs none."""
+    """`remedy` is a sentence, or a `Remedy` that the interface words; None if all is well."""
 
     part: str
     condition: Condition
@@ -30,5 +30,5 @@ def note(part: str, message: str, remedy: str | None = None) -> CheckResult:
     return CheckResult(part=part, condition=Condition.NOTE, message=message, remedy=remedy)
 
 
-def broken(part: str, message: str, remedy: str) -> CheckResult:
+def problem(part: str, message: str, remedy: str) -> CheckResult:
     return CheckResult(part=part, condition=Condition.BROKEN, message=message, remedy=remedy)

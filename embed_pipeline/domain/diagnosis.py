@@ -1,20 +1,35 @@
-"""Why an entity can be found by meaning, or why not: a verdict and its sentence.
+"""What an entity or the whole graph lacks, and what to do about it.
 
-Pure: `worker.why` reads the graph and the queue, and this words what it read.
+Pure: the use cases read the graph and the queue and pass in what they read. A remedy is a value;
+each interface words it for its readers, as a command, a tool or a Dagster job.
 """
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from embed_pipeline.domain.embedding import VectorDefect
+from embed_pipeline.domain.embedding import Coverage, VectorDefect
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import ENTITY_GONE, EmbedJob
 from embed_pipeline.domain.lease import Refusal, RefusalReason
 from embed_pipeline.errors import ErrorCategory
+
+
+class Remedy(StrEnum):
+    """What a person or an agent can do; None, where one is expected, means: wait."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    DISCOVER = "discover"
+    FORCE = "force"
+    RETRY_FAILED = "retry failed"
+    RUN = "run"
+    RESUME = "resume"
+    RECOVER = "recover"
+    SEARCH_MORE = "search more"
+    FIX_SETTINGS = "fix settings"
 
 
 class Reason(StrEnum):
@@ -33,15 +48,16 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """`message` says what is and what will be; `remedy` is the command that mends it, if any does.
+class Diagnosis:
+    """Why one entity can or cannot be found by meaning.
 
-    `findable` is also true of an entity that is found by an earlier text.
+    `message` says what is the case and what happens without intervention. `findable` is also true
+    for an entity that is found by an earlier text.
     """
 
     reason: Reason
     message: str
-    remedy: str | None = None
+    remedy: Remedy | None = None
     entity: Entity | None = None
     defect: VectorDefect | None = None
     findable: bool = False
@@ -50,141 +66,133 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prospects:
-    """What the queue says of a pending job; `ahead` was counted up to `counted_to`."""
+    """What the queue says about a pending job; `ahead` was counted up to `counted_to`."""
 
     now: datetime
     refusal: Refusal | None
     ahead: int
     counted_to: int
-    somebody_works: bool
+    has_workers: bool
 
 
-def unknown(wanted: str) -> Finding:
-    return Finding(
+def remedies_for_gaps(
+    coverage: Coverage, *, queued: int, parked: int, stopped: bool
+) -> dict[Remedy, int]:
+    """What closes the gaps, in the order to do it, and for how many jobs or entities.
+
+    Discovery skips entities whose job is queued or parked, so it is a remedy only for the gaps
+    beyond these. Counts cannot tell which entity a job belongs to: a job of an entity that has a
+    good vector can hide a gap until the job has ended.
+    """
+    gaps = coverage.entities - coverage.embedded
+    counts = {
+        Remedy.DISCOVER: gaps - queued - parked,
+        Remedy.RESUME if stopped else Remedy.RUN: queued,
+        Remedy.RETRY_FAILED: parked,
+    }
+    return {remedy: count for remedy, count in counts.items() if count > 0}
+
+
+def unknown(wanted: str) -> Diagnosis:
+    return Diagnosis(
         reason=Reason.UNKNOWN,
-        message=f"No entity {wanted}: names are compared letter by letter.",
-        remedy="embed-pipeline load FILE",
+        message=f"No entity {wanted}. Names must match exactly.",
+        remedy=Remedy.CREATE,
     )
 
 
-def deleted(entity: Entity) -> Finding:
-    return Finding(
+def deleted(entity: Entity) -> Diagnosis:
+    return Diagnosis(
         reason=Reason.DELETED,
         entity=entity,
-        message=f"{_called(entity)} was deleted on {entity.valid_to:%Y-%m-%d %H:%M} UTC, "
-        "so no search finds it. Loading it again revives it.",
-        remedy="embed-pipeline load FILE",
+        message=f"{_title(entity)} was deleted on {entity.valid_to:%Y-%m-%d %H:%M} UTC, "
+        "so no search finds it. Loading it again restores it.",
+        remedy=Remedy.UPDATE,
     )
 
 
-def without_text(entity: Entity, properties: tuple[str, ...]) -> Finding:
-    return Finding(
+def without_text(entity: Entity, properties: tuple[str, ...]) -> Diagnosis:
+    return Diagnosis(
         reason=Reason.NO_TEXT,
         entity=entity,
         defect=VectorDefect.MISSING,
-        message=f"{_called(entity)} has nothing to embed: {', '.join(properties)} are all empty. "
-        "Give it some text.",
-        remedy="embed-pipeline load FILE",
+        message=f"{_title(entity)} has nothing to embed: {', '.join(properties)} are all empty.",
+        remedy=Remedy.UPDATE,
     )
 
 
-def of_other_model(entity: Entity, *, configured: str, in_use: tuple[str, ...]) -> Finding:
-    return Finding(
+def of_other_model(entity: Entity, *, configured: str, in_use: tuple[str, ...]) -> Diagnosis:
+    return Diagnosis(
         reason=Reason.OTHER_MODEL,
         entity=entity,
-        message=f"{_called(entity)} is in a graph that is embedded with {', '.join(in_use)}, but "
+        message=f"{_title(entity)} is in a graph that is embedded with {', '.join(in_use)}, but "
         f"the settings say {configured}: set EMBEDDING_PROVIDER, EMBEDDING_MODEL and "
         "EMBEDDING_DIMENSIONS back.",
-        remedy="embed-pipeline doctor",
+        remedy=Remedy.FIX_SETTINGS,
     )
 
 
-def good(entity: Entity) -> Finding:
-    return Finding(
+def good(entity: Entity) -> Diagnosis:
+    return Diagnosis(
         reason=Reason.FOUND,
         entity=entity,
         findable=True,
-        message=f"{_called(entity)} has a vector of its present text, so it can be found. Where a "
+        message=f"{_title(entity)} has a vector of its current text, so it can be found. If a "
         "search does not show it, other entities are nearer: ask for more hits.",
-        remedy="embed-pipeline search QUERY --limit 50",
+        remedy=Remedy.SEARCH_MORE,
     )
 
 
-def not_queued(entity: Entity, defect: VectorDefect, job: EmbedJob | None) -> Finding:
-    """`job` has ended well, and yet the vector is not (any more) there; None where none is."""
-    past = "Its job is done, but the vector is gone" if job else "It has no job"
-    return _defective(
-        entity,
-        defect,
-        Reason.NOT_QUEUED,
-        f"{past}: the next discovery queues it.",
-        remedy="embed-pipeline discover",
-    )
+def not_queued(entity: Entity, defect: VectorDefect, job: EmbedJob | None) -> Diagnosis:
+    """`job` is the completed job whose vector is gone; None if the entity has no job."""
+    past = "Its job is completed, but the vector is gone" if job else "It has no job"
+    message = f"{past}. The next discovery queues it."
+    return _defective(entity, defect, Reason.NOT_QUEUED, message, remedy=Remedy.DISCOVER)
 
 
-def failed(entity: Entity, defect: VectorDefect, job: EmbedJob) -> Finding:
-    ended = f"{job.processed_at:%Y-%m-%d %H:%M} UTC" if job.processed_at else "some time ago"
-    tries = f"after {job.attempts} of {job.max_attempts} attempts"
-    told = f"Its job failed ({job.error_category}) {tries} on {ended}: {job.error}"
-    forced = f"embed-pipeline force --key {shlex.quote(entity.uid)}"
+def failed(entity: Entity, defect: VectorDefect, job: EmbedJob) -> Diagnosis:
+    ended = f"{job.processed_at:%Y-%m-%d %H:%M} UTC" if job.processed_at else "an unknown date"
+    attempts = f"after {job.attempts} of {job.max_attempts} attempts"
+    failure = f"Its job failed ({job.error_category}) {attempts} on {ended}: {job.error}"
+    if not failure.endswith((".", "!", "?")):
+        failure += "."
     if job.fail_code == ENTITY_GONE:
-        hope, remedy = "The entity is back, so discovery queues it.", "embed-pipeline discover"
+        advice, remedy = "The entity is back, so the next discovery queues it.", Remedy.DISCOVER
     elif job.error_category is ErrorCategory.PERMANENT:
-        hope = "It would fail again as it is: mend its text first, or force it."
-        remedy = forced
+        advice = "It would fail again as it is: correct its text first, or force it."
+        remedy = Remedy.FORCE
     else:
-        hope, remedy = "It may work now.", forced
-    return _defective(entity, defect, Reason.FAILED, f"{_ended(told)} {hope}", remedy=remedy)
+        advice, remedy = "It may succeed now.", Remedy.FORCE
+    return _defective(entity, defect, Reason.FAILED, f"{failure} {advice}", remedy=remedy)
 
 
-def in_work(entity: Entity, defect: VectorDefect, job: EmbedJob, *, now: datetime) -> Finding:
+def in_work(entity: Entity, defect: VectorDefect, job: EmbedJob, *, now: datetime) -> Diagnosis:
     if job.lock_until is None or job.lock_until < now:
-        return _defective(
-            entity,
-            defect,
-            Reason.ABANDONED,
-            f"{job.lock_owner} took its job and was not heard of since; recovery gives it back.",
-            remedy="embed-pipeline recover",
-        )
-    return _defective(
-        entity, defect, Reason.IN_WORK, f"{job.lock_owner} is embedding it.", due_at=job.lock_until
-    )
+        message = f"Its job was leased by {job.lock_owner}, whose lease expired without a result."
+        return _defective(entity, defect, Reason.ABANDONED, message, remedy=Remedy.RECOVER)
+    message = f"{job.lock_owner} is embedding it."
+    return _defective(entity, defect, Reason.IN_WORK, message, due_at=job.lock_until)
 
 
-def pending(entity: Entity, defect: VectorDefect, job: EmbedJob, prospects: Prospects) -> Finding:
+def pending(entity: Entity, defect: VectorDefect, job: EmbedJob, prospects: Prospects) -> Diagnosis:
     refusal = prospects.refusal
     if refusal and refusal.reason in (RefusalReason.HALTED, RefusalReason.PAUSED):
-        return _defective(
-            entity,
-            defect,
-            Reason.STOPPED,
-            f"It is queued, but the queue is {refusal.detail}.",
-            remedy="embed-pipeline resume",
-        )
+        message = f"It is queued, but the queue is {refusal.detail}."
+        return _defective(entity, defect, Reason.STOPPED, message, remedy=Remedy.RESUME)
     if refusal:
-        return _defective(
-            entity,
-            defect,
-            Reason.HELD_UP,
-            f"It is queued, but {refusal.detail}; it goes on by itself.",
-            due_at=refusal.until,
-        )
+        message = f"It is queued, but {refusal.detail}; it continues by itself."
+        return _defective(entity, defect, Reason.HELD_UP, message, due_at=refusal.until)
     if job.available_at > prospects.now:
-        before = f" after an error ({job.error})" if job.error else ""
-        return _defective(
-            entity,
-            defect,
-            Reason.WAITING,
-            f"It is tried again{before} at {job.available_at:%H:%M:%S} UTC.",
-            due_at=job.available_at,
-        )
-    idle = "" if prospects.somebody_works else " Nobody works on the queue just now."
+        after = f" after an error ({job.error})" if job.error else ""
+        message = f"It is tried again{after} at {job.available_at:%H:%M:%S} UTC."
+        return _defective(entity, defect, Reason.WAITING, message, due_at=job.available_at)
+    idle = "" if prospects.has_workers else " No worker is running."
     return _defective(
         entity,
         defect,
         Reason.WAITING,
         f"It is queued and due, with {_ahead(prospects)} before it.{idle}",
-        remedy=None if prospects.somebody_works else "embed-pipeline run",
+        remedy=None if prospects.has_workers else Remedy.RUN,
         due_at=prospects.now,
     )
 
@@ -193,14 +201,14 @@ def _defective(
     entity: Entity,
     defect: VectorDefect,
     reason: Reason,
-    next_sentence: str,
+    message: str,
     *,
-    remedy: str | None = None,
+    remedy: Remedy | None = None,
     due_at: datetime | None = None,
-) -> Finding:
-    return Finding(
+) -> Diagnosis:
+    return Diagnosis(
         reason=reason,
-        message=f"{_called(entity)} {_STATE[defect]}. {next_sentence}",
+        message=f"{_title(entity)} {_STATE[defect]}. {message}",
         remedy=remedy,
         entity=entity,
         defect=defect,
@@ -217,7 +225,7 @@ _STATE = {
 }
 
 
-def _called(entity: Entity) -> str:
+def _title(entity: Entity) -> str:
     return f"{entity.name!r} ({entity.uid})"
 
 
@@ -225,7 +233,3 @@ def _ahead(prospects: Prospects) -> str:
     if prospects.ahead >= prospects.counted_to:
         return f"{prospects.counted_to:,} jobs or more"
     return f"at most {prospects.ahead:,} jobs" if prospects.ahead else "no job"
-
-
-def _ended(sentence: str) -> str:
-    return sentence if sentence.endswith((".", "!", "?")) else sentence + "."

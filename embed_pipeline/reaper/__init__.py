@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from embed_pipeline.errors import ConfigurationError
 
 try:
     import psycopg  # noqa: F401
-except ModuleNotFoundError as error:  # an extra; whoever asked for the reaper gets the sentence
+except ModuleNotFoundError as error:  # an extra
     raise ConfigurationError(
         ["The reaper needs psycopg: pip install 'embed-pipeline[reaper]'."]
     ) from error
 
-from embed_pipeline.ports.queue_control import Counters
 from embed_pipeline.reaper.connection import PostgresDatabase
-from embed_pipeline.reaper.counting import QueueCounters
 from embed_pipeline.reaper.heartbeat import Heartbeat, heartbeat
 from embed_pipeline.reaper.migration import Step, migrate, plan
-from embed_pipeline.reaper.policy import ReaperPolicy, Stage, policy_of
+from embed_pipeline.reaper.policy import LADDER, Backoff, ReaperPolicy, Stage, StageLeases
 from embed_pipeline.reaper.queue import Claim, JobQueue, Outcome
 from embed_pipeline.reaper.report import Reaped, SweepResult, TableSweep
 from embed_pipeline.reaper.service import in_background, stopped_by_signals, watch
@@ -29,7 +29,6 @@ __all__ = [
     "JobQueue",
     "Outcome",
     "PostgresDatabase",
-    "QueueCounters",
     "Reaped",
     "Reaper",
     "ReaperPolicy",
@@ -53,10 +52,26 @@ def database_of(settings: ReaperSettings) -> PostgresDatabase:
     return PostgresDatabase(settings.database_url.get_secret_value())
 
 
-def reaper_of(settings: ReaperSettings, *, counters: Counters | None = None) -> Reaper:
+def policy_of(settings: ReaperSettings) -> ReaperPolicy:
+    return ReaperPolicy(
+        leases=StageLeases(
+            clip=settings.lease_clip,
+            asr=settings.lease_asr,
+            burnin=settings.lease_burnin,
+            default=settings.lease_default,
+        ),
+        backoff=Backoff(base=settings.backoff_base, ceiling=settings.backoff_ceiling or LADDER[-1]),
+        max_attempts=settings.max_attempts,
+    )
+
+
+def reaper_of(
+    settings: ReaperSettings, *, count: Callable[[Mapping[str, int]], None] | None = None
+) -> Reaper:
+    """`count` is called with each sweep's counters, to add them up."""
     return Reaper(
         database_of(settings),
         policy=policy_of(settings),
         batch_size=settings.batch_size,
-        counters=counters,
+        count=count,
     )

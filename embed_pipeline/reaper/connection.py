@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import UTC, date, datetime
 from typing import Any
 
 import psycopg
+from psycopg.abc import AdaptContext, Buffer
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
+from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
 
 from embed_pipeline.errors import (
     EmbedPipelineError,
@@ -21,17 +24,18 @@ from embed_pipeline.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from embed_pipeline.reaper.moments import tolerate_far_moments
-from embed_pipeline.reaper.statements import BE_IMPATIENT
+from embed_pipeline.reaper.statements import LIMIT_WAITS
 from embed_pipeline.telemetry import redact
 
 Connection = psycopg.Connection[DictRow]
 
-PATIENCE: Mapping[str, str] = {"statement": "30s", "lock": "10s", "idle": "60s"}
+WAITS: Mapping[str, str] = {"statement": "30s", "lock": "10s", "idle": "60s"}
 """A sweep that hangs holds its rows' locks, and with them their workers' heartbeats."""
 
-# A server that vanished without a word is noticed within half a minute.
-_LINE: Mapping[str, str | int] = {
+# Keepalives notice a vanished server within half a minute. The empty `hostaddr` hides PGHOSTADDR,
+# which libpq would connect to instead of the host that the settings have checked.
+_DEFAULTS: Mapping[str, str | int] = {
+    "hostaddr": "",
     "connect_timeout": 10,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -51,13 +55,13 @@ _BY_STATE: Mapping[str, tuple[type[EmbedPipelineError], str]] = {
     "25006": (StoreReadOnly, "is read-only"),
     "XX001": (StoreCorrupted, "is damaged"),
     "XX002": (StoreCorrupted, "has a damaged index"),
-    "55P03": (StoreBusy, "has the rows or the table locked by somebody else"),
+    "55P03": (StoreBusy, "has the rows or the table locked by another session"),
     "57014": (StoreBusy, "took too long for one statement"),
     "40001": (StoreBusy, "had a conflict with another transaction"),
     "40P01": (StoreBusy, "had a deadlock with another transaction"),
 }
 
-# libpq gives no code for a refused connection, only the server's words.
+# libpq gives no code for a refused connection, only the server's message.
 _REFUSALS = (
     "authentication failed",
     "no pg_hba.conf entry",
@@ -68,10 +72,10 @@ _REFUSALS = (
 
 
 class PostgresDatabase:
-    """One connection per object, opened on first use and anew after it broke.
+    """One connection, opened on first use, and again after it broke.
 
-    Threads of one object wait for each other; `sibling` is for those that must not, such as a
-    heartbeat. The URL is never shown.
+    Threads that share the object wait for each other; a heartbeat, which must not wait, takes a
+    `sibling`. The URL is never shown.
     """
 
     def __init__(self, url: str) -> None:
@@ -90,16 +94,16 @@ class PostgresDatabase:
         """All or nothing; decisions inside see one `now()`, that of the database."""
         with self._lock, self._named_errors():
             connection = self._open()
-            # SKIP LOCKED looks again at a row that changed only at this level.
+            # Only at this level SKIP LOCKED checks a changed row again.
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             connection.read_only = read_only or None  # None: as the server has it
             with connection.transaction():
-                connection.execute(BE_IMPATIENT, PATIENCE)
+                connection.execute(LIMIT_WAITS, WAITS)
                 yield connection
 
     @contextmanager
     def session(self) -> Iterator[Connection]:
-        """Each statement commits by itself; for migrations, which some may not share."""
+        """Each statement commits by itself: CREATE INDEX CONCURRENTLY allows no transaction."""
         with self._lock, self._named_errors():
             connection = self._open()
             connection.read_only = None
@@ -113,15 +117,17 @@ class PostgresDatabase:
         if self._connection is not None and not self._connection.closed:
             return self._connection
         given = conninfo_to_dict(self._url)
-        line: dict[str, Any] = {name: value for name, value in _LINE.items() if name not in given}
+        defaults: dict[str, Any] = {
+            name: _DEFAULTS[name] for name in _DEFAULTS if name not in given
+        }
         self._connection = psycopg.connect(
             self._url,
             autocommit=True,
             row_factory=dict_row,
             prepare_threshold=None,  # a pooler may give every transaction another server process
-            **line,
+            **defaults,
         )
-        tolerate_far_moments(self._connection)
+        tolerate_far_times(self._connection)
         return self._connection
 
     def _drop(self) -> None:
@@ -132,7 +138,7 @@ class PostgresDatabase:
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
-        """The border: faults of the database get our names; a bug of ours keeps its own."""
+        """Raise faults of the database as our own errors; a bug keeps its psycopg error."""
         try:
             yield
         except psycopg.Error as error:
@@ -145,7 +151,7 @@ class PostgresDatabase:
 
 
 def named_error(error: psycopg.Error) -> EmbedPipelineError | None:
-    """None for what only a bug, or a rule of the table's owners, can cause."""
+    """None for an error that only a bug, or a rule of the table's owners, can cause."""
     said = redact(str(error).strip().partition("\n")[0])
     state = error.sqlstate
     if state is not None and state in _BY_STATE:
@@ -161,3 +167,44 @@ def named_error(error: psycopg.Error) -> EmbedPipelineError | None:
 
 def _unknown_role(said: str) -> bool:
     return 'FATAL:  role "' in said and "does not exist" in said
+
+
+def tolerate_far_times(context: AdaptContext) -> None:
+    """Read infinity, and years that Python does not know, as the ends of Python's calendar.
+
+    One such value would otherwise make its row unreadable, for every sweep and every claim.
+    """
+    assert context.adapters is not None
+    context.adapters.register_loader("timestamptz", _FarTimestamptz)
+    context.adapters.register_loader("timestamp", _FarTimestamp)
+    context.adapters.register_loader("date", _FarDate)
+
+
+class _FarTimestamptz(TimestamptzLoader):
+    def load(self, data: Buffer) -> datetime:
+        try:
+            return super().load(data)
+        except psycopg.DataError:
+            return _end(data)
+
+
+class _FarTimestamp(TimestampLoader):
+    def load(self, data: Buffer) -> datetime:
+        try:
+            return super().load(data)
+        except psycopg.DataError:
+            return _end(data).replace(tzinfo=None)
+
+
+class _FarDate(DateLoader):
+    def load(self, data: Buffer) -> date:
+        try:
+            return super().load(data)
+        except psycopg.DataError:
+            return _end(data).date()
+
+
+def _end(data: Buffer) -> datetime:
+    text = bytes(data)
+    past = text.startswith(b"-") or text.endswith(b"BC")
+    return datetime.min.replace(tzinfo=UTC) if past else datetime.max.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The heartbeat: a thread that extends the lease while its worker works, and notices a loss."""
+"""The heartbeat: a thread that extends the lease while its worker works, and notices its loss."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from embed_pipeline.reaper.connection import PostgresDatabase
 from embed_pipeline.reaper.queue import Claim, JobQueue
 
 INTERVAL = timedelta(seconds=12)
-OFTENEST = 0.4
-"""Of the lease: two beats fit into it, whatever the interval."""
+MOST_OF_LEASE = 0.4
+"""The longest interval, as a share of the lease: two beats always fit into it."""
 
 
 class Heartbeat:
-    """`lost` turns true when somebody else may have the job, and stays so.
+    """`lost` becomes true, for good, when another worker may hold the job.
 
-    That is: the database says so, or no beat came through for as long as the lease lasts.
+    That is when the database says so, or when no beat succeeded for as long as the lease lasts.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Heartbeat:
     ) -> None:
         self._queue = queue
         self._claim = claim
-        self._interval = min(interval, claim.lease * OFTENEST)
+        self._interval = min(interval, claim.lease * MOST_OF_LEASE)
         self._on_lost = on_lost
         self._clock = clock or SystemClock()
         self._lost = threading.Event()
@@ -46,7 +46,7 @@ class Heartbeat:
         return self._lost.is_set()
 
     def wait_lost(self, timeout: timedelta) -> bool:
-        """Sleep, but not longer than the lease is ours; True when it was lost."""
+        """Sleep until `timeout` or the loss of the lease; True when it was lost."""
         return self._clock.wait(self._lost, timeout)
 
     def run(self) -> None:
@@ -58,10 +58,10 @@ class Heartbeat:
         self._stop.set()
 
     def _beat(self) -> bool:
-        safe_until = self._deadline()  # from before the call: its answer may take its time
+        safe_until = self._deadline()  # taken before the call, whose answer may be slow
         try:
             held = self._queue.extend(self._claim)
-        except Exception as error:  # the next beat may come through
+        except Exception as error:  # the next beat may succeed
             telemetry.emit(
                 "heartbeat.failed",
                 job_id=self._claim.job_id,
@@ -98,8 +98,8 @@ def heartbeat(
 ) -> Iterator[Heartbeat]:
     """Keep the lease for the length of the block, on a connection of its own.
 
-    `on_lost` is called in the heartbeat's thread: to kill an encoder, say. The block itself is
-    not interrupted, and nothing it writes in the name of a lost lease is accepted.
+    `on_lost` is called in the heartbeat's thread, for example to kill an encoder. The block is not
+    interrupted, but nothing that it writes with a lost lease is accepted.
     """
     own = database.sibling()
     beating = Heartbeat(JobQueue(own), claim, interval=interval, on_lost=on_lost, clock=clock)

@@ -1,4 +1,4 @@
-"""Brings existing tables up to what the reaper needs; only adds, and can be run again any time."""
+"""Adds to existing tables what the reaper needs; removes nothing, and may be run again."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from embed_pipeline.errors import SchemaMissing, StoreBusy
 from embed_pipeline.ports.clock import Clock, SystemClock
 from embed_pipeline.reaper import schema_statements as ddl
 from embed_pipeline.reaper.connection import Connection, PostgresDatabase
-from embed_pipeline.reaper.moments import refuse_zoneless
 from embed_pipeline.reaper.statements import compose
-from embed_pipeline.reaper.tables import EVENTS, TABLES, JobTable
+from embed_pipeline.reaper.tables import EVENTS, TABLES, JobTable, refuse_zoneless
 
 LOCK = 0x72656170_6572  # "reaper", in the space of advisory locks
-LOCK_PATIENCE = timedelta(minutes=2)
+LOCK_TIMEOUT = timedelta(minutes=2)
 TABLE_LOCK_WAIT = "5s"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One statement that is missing; `text` is exactly what is run."""
+    """One statement to run; `text` is exactly what is sent."""
 
     table: str
     text: str
@@ -39,10 +38,10 @@ def plan(
     tables: Sequence[JobTable] = TABLES,
     create_tables: bool = False,
 ) -> tuple[Step, ...]:
-    """What `migrate` would do now; nothing when all is there.
+    """What `migrate` would do now; empty when the schema is complete.
 
-    Raises SchemaMissing for a table of jobs that does not exist, unless it may be created, and for
-    one whose moments have no time zone.
+    Raises SchemaMissing for a job table that does not exist, unless it may be created, and for one
+    whose times have no time zone.
     """
     with database.session() as connection:
         return tuple(_steps(connection, tables, create_tables))
@@ -55,17 +54,16 @@ def migrate(
     create_tables: bool = False,
     clock: Clock | None = None,
 ) -> tuple[Step, ...]:
-    """Do it, and return what was done.
+    """Run the plan and return it.
 
-    Raises StoreBusy when a table stays locked for longer than a few seconds; what was done until
-    then stays, and the next call goes on from there.
+    Raises StoreBusy when a table stays locked for longer than a few seconds; the steps before stay
+    done, and the next call continues from there.
     """
-    with database.session() as connection, _alone(connection, clock or SystemClock()):
+    with database.session() as connection, _migration_lock(connection, clock or SystemClock()):
         steps = tuple(_steps(connection, tables, create_tables))
         for step in steps:
-            concurrently = " CONCURRENTLY " in step.text
-            # That one waits for everybody but makes nobody wait.
-            wait = "0" if concurrently else TABLE_LOCK_WAIT
+            # CONCURRENTLY waits for other transactions, but none waits for it: no limit.
+            wait = "0" if " CONCURRENTLY " in step.text else TABLE_LOCK_WAIT
             connection.execute(ddl.LIMIT_LOCK_WAIT, {"wait": wait})
             connection.execute(step.text.encode())
             telemetry.emit("reaper.schema_extended", table=step.table, statement=step.text)
@@ -133,7 +131,7 @@ def _index_steps(
 
 
 def _columns(connection: Connection, table: str) -> dict[str, int]:
-    """Each with the oid of its type; empty when there is no such table."""
+    """The oid of each column's type; empty when there is no such table."""
     found = connection.execute(ddl.TABLE_COLUMNS, {"table": table}).fetchall()
     return {row["name"]: row["kind"] for row in found}
 
@@ -145,20 +143,15 @@ def _step(
 
 
 @contextmanager
-def _alone(connection: Connection, clock: Clock) -> Iterator[None]:
-    deadline = clock.monotonic() + LOCK_PATIENCE.total_seconds()
+def _migration_lock(connection: Connection, clock: Clock) -> Iterator[None]:
+    deadline = clock.monotonic() + LOCK_TIMEOUT.total_seconds()
     never = threading.Event()
-    while not _try_lock(connection):
+    while not next(connection.execute(ddl.TRY_MIGRATION_LOCK, {"lock": LOCK}))["taken"]:
         if clock.monotonic() > deadline:
-            raise StoreBusy("Another `embed-pipeline reaper init` is still at work.")
+            raise StoreBusy("Another `embed-pipeline reaper init` is still running.")
         clock.wait(never, timedelta(milliseconds=100))
     try:
         yield
     finally:
         connection.execute(ddl.FORGET_LOCK_WAIT)
         connection.execute(ddl.RELEASE_MIGRATION_LOCK, {"lock": LOCK})
-
-
-def _try_lock(connection: Connection) -> bool:
-    row = connection.execute(ddl.TRY_MIGRATION_LOCK, {"lock": LOCK}).fetchone()
-    return row is not None and row["taken"]

@@ -1,9 +1,9 @@
-"""What the reaper decides, given only values: how long a lease lasts, and what an end of it means.
+"""What the reaper decides from values alone: how long a lease lasts, and what follows its end.
 
-The rules for rows that older workers left incomplete:
+Rules for rows that older workers left incomplete:
 
-    no lease            it ends with the last heartbeat + 3 × the lease of the row's stage
-    nor a heartbeat     nobody can say whether it is stuck: it is left alone, and counted
+    no lease            the lease ends 3 × the lease of the row's stage after the last heartbeat
+    nor a heartbeat     the row is left alone and counted: it may or may not be stuck
     no attempt count    0
     no max attempts     the setting
     no or other stage   the default lease
@@ -14,14 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-
-from embed_pipeline.settings import ReaperSettings
+from typing import Any
 
 SILENT_LEASES = 3
 """How many leases a worker that sets no lease may be silent."""
 LADDER = (timedelta(seconds=30), timedelta(minutes=2), timedelta(minutes=10))
-FAIL_CODE = "timeout"
-FAIL_REASON = "lease_expired"
 
 
 class Stage(StrEnum):
@@ -32,26 +29,17 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requeue:
-    """Back into the queue, but not before `after` has passed."""
+    """Back into the queue, available when `after` has passed."""
 
     after: timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fail:
-    """The end: a person has to look at it."""
+    """Final, until a person changes the row."""
 
-    code: str = FAIL_CODE
-    reason: str = FAIL_REASON
-
-
-@dataclass(frozen=True, slots=True)
-class Leave:
-    """The lease is alive, or the row does not tell."""
-
-
-Verdict = Requeue | Fail | Leave
-LEAVE = Leave()
+    code: str = "timeout"
+    reason: str = "lease_expired"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,19 +52,14 @@ class StageLeases:
     default: timedelta = timedelta(minutes=15)
 
     def of(self, stage: str | None) -> timedelta:
-        match stage:
-            case Stage.CLIP:
-                return self.clip
-            case Stage.ASR:
-                return self.asr
-            case Stage.BURNIN:
-                return self.burnin
-            case _:
-                return self.default
+        by_stage = {Stage.CLIP: self.clip, Stage.ASR: self.asr, Stage.BURNIN: self.burnin}
+        return next((lease for name, lease in by_stage.items() if name == stage), self.default)
 
-    @property
-    def shortest(self) -> timedelta:
-        return min(self.clip, self.asr, self.burnin, self.default)
+    def silence_seconds(self) -> dict[str, float]:
+        """The longest allowed silence, as parameters of `statements.SILENT_ROWS`."""
+        leases = {name: getattr(self, name) for name in ("clip", "asr", "burnin", "default")}
+        leases["shortest"] = min(leases.values())
+        return {name: (SILENT_LEASES * lease).total_seconds() for name, lease in leases.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +75,7 @@ class Backoff:
         step = max(attempt, 1) - 1
         if self.base is None:
             return self.ladder[min(step, len(self.ladder) - 1)]
-        # Beyond 2**30 any ceiling has long been reached; the bound keeps the number small.
+        # Any ceiling is reached long before 2**30; the bound keeps the number small.
         return min(self.base * (1 << min(step, 30)), self.ceiling)
 
 
@@ -107,45 +90,38 @@ class ReaperPolicy:
         return self.max_attempts if max_attempts is None else max_attempts
 
 
-def policy_of(settings: ReaperSettings) -> ReaperPolicy:
-    return ReaperPolicy(
-        leases=StageLeases(
-            clip=settings.lease_clip,
-            asr=settings.lease_asr,
-            burnin=settings.lease_burnin,
-            default=settings.lease_default,
-        ),
-        backoff=Backoff(base=settings.backoff_base, ceiling=settings.backoff_ceiling or LADDER[-1]),
-        max_attempts=settings.max_attempts,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseState:
-    """What a row says about who works on it; anything may be missing."""
+class StuckJob:
+    """A row that may be stuck, as the sweep read it; old workers may have left any column NULL.
 
+    `key` is the id in the table's own type, `job_id` the same as text.
+    """
+
+    key: Any = None
+    job_id: str = ""
     stage: str | None = None
     attempt_count: int | None = None
     max_attempts: int | None = None
+    locked_by: str | None = None
+    lease_token: str | None = None
     lease_expires_at: datetime | None = None
     last_heartbeat_at: datetime | None = None
 
+    def lease_end(self, leases: StageLeases) -> datetime | None:
+        """None when the row has neither lease nor heartbeat."""
+        if self.lease_expires_at is not None:
+            return self.lease_expires_at
+        if self.last_heartbeat_at is not None:
+            return self.last_heartbeat_at + SILENT_LEASES * leases.of(self.stage)
+        return None
 
-def ends_at(holding: LeaseState, leases: StageLeases) -> datetime | None:
-    """When the right to work on the row ends; None when the row does not tell."""
-    if holding.lease_expires_at is not None:
-        return holding.lease_expires_at
-    if holding.last_heartbeat_at is not None:
-        return holding.last_heartbeat_at + SILENT_LEASES * leases.of(holding.stage)
-    return None
 
-
-def verdict_on(holding: LeaseState, *, now: datetime, policy: ReaperPolicy) -> Verdict:
-    """`now` is the database's; a lease that ends this very moment is still alive."""
-    end = ends_at(holding, policy.leases)
+def decide(job: StuckJob, *, now: datetime, policy: ReaperPolicy) -> Requeue | Fail | None:
+    """None leaves the row alone. A lease that ends exactly `now`, the database's, is alive."""
+    end = job.lease_end(policy.leases)
     if end is None or end >= now:
-        return LEAVE
-    return after_failure(holding.attempt_count, holding.max_attempts, policy=policy)
+        return None
+    return after_failure(job.attempt_count, job.max_attempts, policy=policy)
 
 
 def after_failure(
@@ -153,10 +129,10 @@ def after_failure(
     max_attempts: int | None,
     *,
     policy: ReaperPolicy,
-    otherwise: Fail | None = None,
+    final: Fail | None = None,
 ) -> Requeue | Fail:
-    """Another attempt, or the end; `otherwise` is the end of a job that its worker gave up."""
+    """Another attempt, or `final` (by default a timeout) when none is left."""
     attempts = attempt_count or 0
     if attempts >= policy.allowed(max_attempts):
-        return otherwise or Fail()
+        return final or Fail()
     return Requeue(after=policy.backoff.after(attempts))

@@ -1,4 +1,4 @@
-"""The worker side: pick a job up, and end it, always in the name of the lease's token."""
+"""The worker side: claim a job, extend its lease, complete or fail it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, LiteralString
 
+from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from embed_pipeline import telemetry
 from embed_pipeline.reaper import statements as sql
 from embed_pipeline.reaper.connection import PostgresDatabase
-from embed_pipeline.reaper.policy import Fail, ReaperPolicy, Requeue, after_failure
+from embed_pipeline.reaper.policy import Fail, ReaperPolicy, after_failure
 from embed_pipeline.reaper.tables import JobTable, table_of
 
 
 class Outcome(StrEnum):
-    """What became of a job that its worker ended; a lost lease is normal, not an error."""
+    """The result of ending a job; a lost lease is normal, not an error."""
 
     DONE = "done"
     FAILED = "failed"
@@ -29,7 +30,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """The right to work on one job; `row` is all of it as the table has it."""
+    """A lease on one job; `row` has all columns of the table."""
 
     table: JobTable
     key: Any
@@ -47,17 +48,17 @@ class Claim:
 
 
 class JobQueue:
-    """Every write names the token, so that a worker whose lease was given away changes nothing."""
+    """Every write names the lease token: a worker that lost its lease changes nothing."""
 
     def __init__(self, database: PostgresDatabase, *, policy: ReaperPolicy | None = None) -> None:
         self._database = database
         self._policy = policy or ReaperPolicy()
 
     def claim(self, stage: str, worker_id: str, *, table: JobTable | None = None) -> Claim | None:
-        """The next job of that stage that may run now, or None; counts as an attempt.
+        """Lease the next job of the stage that is due, or None; counts as an attempt.
 
-        Rows without a stage are of the table's own stage. `worker_id` is for people: two
-        processes that share one do not share their leases.
+        Rows without a stage have the table's own. `worker_id` is for people: two processes may
+        share one, but not a lease.
         """
         table = table or table_of(stage)
         lease = self._policy.leases.of(stage)
@@ -69,36 +70,35 @@ class JobQueue:
             "lease": lease.total_seconds(),
             "table": table.name,
         }
-        finds = [sql.CLAIM_STAGED_ROW]
-        if stage == table.unstaged:
-            finds.append(sql.CLAIM_UNSTAGED_ROW)
-        for find in finds:
-            with self._database.transaction() as connection:
-                row = connection.execute(sql.compose(find, table.name), parameters).fetchone()
-            if row is not None:
-                return Claim(
-                    table=table,
-                    key=row["id"],
-                    stage=stage,
-                    worker_id=worker_id,
-                    token=token,
-                    attempt=row["attempt_count"],
-                    max_attempts=row["max_attempts"],
-                    lease=lease,
-                    row=row,
-                )
-        return None
+        row = self._take(table, sql.CLAIM_STAGED_ROW, parameters)
+        if row is None and stage == table.unstaged:
+            row = self._take(table, sql.CLAIM_UNSTAGED_ROW, parameters)
+        if row is None:
+            return None
+        return Claim(
+            table=table,
+            key=row["id"],
+            stage=stage,
+            worker_id=worker_id,
+            token=token,
+            attempt=row["attempt_count"],
+            max_attempts=row["max_attempts"],
+            lease=lease,
+            row=row,
+        )
+
+    def _take(
+        self, table: JobTable, find: LiteralString, parameters: Mapping[str, object]
+    ) -> DictRow | None:
+        with self._database.transaction() as connection:
+            return connection.execute(sql.compose(find, table.name), parameters).fetchone()
 
     def extend(self, claim: Claim) -> bool:
-        """One heartbeat; False when the lease was given away. Revives one that only ran out."""
+        """One heartbeat; False when the lease is lost. A lease that only ran out is revived."""
         with self._database.transaction() as connection:
             done = connection.execute(
                 sql.compose(sql.EXTEND_LEASE, claim.table.name),
-                {
-                    "key": claim.key,
-                    "token": claim.token,
-                    "lease": claim.lease.total_seconds(),
-                },
+                {"key": claim.key, "token": claim.token, "lease": claim.lease.total_seconds()},
             )
             return done.rowcount == 1
 
@@ -106,27 +106,18 @@ class JobQueue:
         return self._end(claim, Outcome.DONE, sql.COMPLETE_JOB, "worker:completed")
 
     def fail(self, claim: Claim, *, code: str, reason: str, retry: bool = False) -> Outcome:
-        """For good; with `retry`, only when no attempt is left, else back with backoff."""
-        fate = Fail(code=code, reason=reason)
-        verdict: Requeue | Fail = fate
-        if retry:
-            verdict = after_failure(
-                claim.attempt, claim.max_attempts, policy=self._policy, otherwise=fate
-            )
-        told = {"code": code, "reason": reason}
-        match verdict:
-            case Requeue(after=after):
-                backoff = after.total_seconds()
-                return self._end(
-                    claim,
-                    Outcome.REQUEUED,
-                    sql.RETRY_JOB,
-                    "worker:requeued",
-                    backoff=backoff,
-                    **told,
-                )
-            case Fail():
-                return self._end(claim, Outcome.FAILED, sql.FAIL_JOB, "worker:failed", **told)
+        """Final; with `retry`, only when no attempt is left, otherwise requeued with backoff."""
+        final = Fail(code=code, reason=reason)
+        decision = (
+            final
+            if not retry
+            else after_failure(claim.attempt, claim.max_attempts, policy=self._policy, final=final)
+        )
+        facts: dict[str, object] = {"code": code, "reason": reason}
+        if isinstance(decision, Fail):
+            return self._end(claim, Outcome.FAILED, sql.FAIL_JOB, "worker:failed", **facts)
+        facts["backoff"] = decision.after.total_seconds()
+        return self._end(claim, Outcome.REQUEUED, sql.RETRY_JOB, "worker:requeued", **facts)
 
     def _end(
         self, claim: Claim, outcome: Outcome, statement: LiteralString, event: str, **facts: object
@@ -151,7 +142,7 @@ class JobQueue:
             ended = connection.execute(sql.compose(statement, claim.table.name), parameters)
             if ended.rowcount == 1:
                 return outcome
-            # Perhaps an earlier call did it and its answer got lost.
+            # An earlier call may have done it and lost its answer.
             receipt = connection.execute(
                 sql.compose(sql.STATUS_BY_RECEIPT, claim.table.name), parameters
             ).fetchone()

@@ -4,41 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
-from embed_pipeline.reaper.policy import Fail, Requeue
+from embed_pipeline.reaper.policy import Fail, Requeue, StuckJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reaped:
-    """One stuck job as it was found, and its verdict; `overdue` is how long ago its lease ended."""
+    """One stuck job and the decision on it; `overdue` is how long ago its lease ended."""
 
     table: str
-    key: Any
-    stage: str | None
-    attempt_count: int
+    job: StuckJob
+    attempts: int
     max_attempts: int
-    locked_by: str | None
-    lease_token: str | None
-    lease_expires_at: datetime | None
-    last_heartbeat_at: datetime | None
     overdue: timedelta
-    verdict: Requeue | Fail
-
-    @property
-    def job_id(self) -> str:
-        return str(self.key)
+    decision: Requeue | Fail
 
     @property
     def was_failed(self) -> bool:
-        return isinstance(self.verdict, Fail)
+        return isinstance(self.decision, Fail)
+
+    @property
+    def event(self) -> dict[str, object]:
+        """The value of `job_events.data`."""
+        job = self.job
+        details: dict[str, object] = {
+            "job_id": job.job_id,
+            "stage": job.stage,
+            "attempt_count": self.attempts,
+            "max_attempts": self.max_attempts,
+            "locked_by": job.locked_by,
+            "lease_token": job.lease_token,
+            "lease_expires_at": job.lease_expires_at and job.lease_expires_at.isoformat(),
+            "last_heartbeat_at": job.last_heartbeat_at and job.last_heartbeat_at.isoformat(),
+            "overdue_sec": round(self.overdue.total_seconds(), 3),
+        }
+        match self.decision:
+            case Requeue(after=after):
+                kind = "reaper:requeued"
+                details["backoff_sec"] = after.total_seconds()
+            case Fail(code=code, reason=reason):
+                kind = "reaper:failed(timeout)"
+                details |= {"fail_code": code, "fail_reason": reason}
+        return {"type": kind, "table": self.table, "details": details}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSweep:
-    """`left_alone` rows tell neither lease nor heartbeat; `refused` ones the table would not let
-    us change. `problem` is why the sweep of this table ended early: what was done before stays.
+    """The sweep of one table.
+
+    `left_alone` rows have neither lease nor heartbeat; `refused` rows are protected by a rule of
+    the table. `problem` is why the sweep ended early: what was done before stays done.
     """
 
     table: str
@@ -46,18 +62,6 @@ class TableSweep:
     left_alone: int = 0
     refused: int = 0
     problem: str | None = None
-
-    @property
-    def requeues(self) -> int:
-        return len(self.reaped) - self.failures
-
-    @property
-    def failures(self) -> int:
-        return sum(job.was_failed for job in self.reaped)
-
-    @property
-    def lag(self) -> timedelta:
-        return max((job.overdue for job in self.reaped), default=timedelta(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +72,15 @@ class SweepResult:
 
     @property
     def reaped(self) -> tuple[Reaped, ...]:
-        return tuple(job for table in self.tables for job in table.reaped)
+        return tuple(reaped for table in self.tables for reaped in table.reaped)
 
     @property
     def requeues(self) -> int:
-        return sum(table.requeues for table in self.tables)
+        return len(self.reaped) - self.failures
 
     @property
     def failures(self) -> int:
-        return sum(table.failures for table in self.tables)
+        return sum(reaped.was_failed for reaped in self.reaped)
 
     @property
     def left_alone(self) -> int:
@@ -89,7 +93,7 @@ class SweepResult:
     @property
     def lag(self) -> timedelta:
         """How overdue the oldest lease was: the reaper's own delay."""
-        return max((table.lag for table in self.tables), default=timedelta(0))
+        return max((reaped.overdue for reaped in self.reaped), default=timedelta(0))
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -108,7 +112,7 @@ class SweepResult:
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """What of it adds up from sweep to sweep."""
+        """The figures that add up from sweep to sweep."""
         return {
             "reaper_requeues": self.requeues,
             "reaper_failures": self.failures,

@@ -1,4 +1,4 @@
-"""What `embed-pipeline reaper init` may run; all of it adds, nothing changes or removes a thing."""
+"""The statements of `embed-pipeline reaper init`: they add, and change or remove nothing."""
 
 from __future__ import annotations
 
@@ -43,13 +43,10 @@ CREATE TABLE IF NOT EXISTS {table} (
     created_at timestamptz NOT NULL DEFAULT now()
 )"""
 
-ADD_COLUMNS = """\
-ALTER TABLE {table}
-    {columns}"""
-
+ADD_COLUMNS = "ALTER TABLE {table}\n    {columns}"
 ADD_COLUMN = "ADD COLUMN IF NOT EXISTS {name} {kind}"
 
-# All partial: ended jobs, however many, cost the sweep and the workers nothing.
+# All partial: ended jobs, however many, add no cost to sweeps and claims.
 INDEXES: dict[str, LiteralString] = {
     "reaper_lease_idx": """\
 CREATE INDEX CONCURRENTLY IF NOT EXISTS {index}
@@ -66,15 +63,13 @@ CREATE INDEX CONCURRENTLY IF NOT EXISTS {index}
 }
 
 EVENT_INDEXES: dict[str, LiteralString] = {
-    "job_idx": """\
-CREATE INDEX CONCURRENTLY IF NOT EXISTS {index}
-    ON {table} (job_id)""",
+    "job_idx": "CREATE INDEX CONCURRENTLY IF NOT EXISTS {index}\n    ON {table} (job_id)",
 }
 
 # An interrupted CONCURRENTLY leaves an index that is kept up to date but never used.
 DROP_INVALID_INDEX = "DROP INDEX CONCURRENTLY IF EXISTS {index}"
 
-# A domain is as good as the type below it.
+# A domain counts as its base type.
 TABLE_COLUMNS = """
 SELECT attname AS name, coalesce(nullif(kind.typbasetype, 0), kind.oid) AS kind
 FROM pg_attribute JOIN pg_type AS kind ON kind.oid = atttypid
@@ -87,11 +82,11 @@ FROM pg_index AS index JOIN pg_class AS relation ON relation.oid = index.indexre
 WHERE index.indrelid = to_regclass(quote_ident(%(table)s))
 """
 
-# Asked for again and again instead of waited for: who waits inside a statement would hold up
-# another's CREATE INDEX CONCURRENTLY, which waits for all statements, and neither would end.
+# Polled, not waited for: a session waiting inside a statement blocks CREATE INDEX CONCURRENTLY of
+# the session that holds the lock, which waits for all statements, and neither would end.
 TRY_MIGRATION_LOCK = "SELECT pg_try_advisory_lock(%(lock)s) AS taken"
 RELEASE_MIGRATION_LOCK = "SELECT pg_advisory_unlock(%(lock)s)"
 
-# For ALTER TABLE: whoever waits for its lock makes everybody behind it wait too.
+# For ALTER TABLE: while it waits for its lock, all later statements on the table wait behind it.
 LIMIT_LOCK_WAIT = "SELECT set_config('lock_timeout', %(wait)s, false)"
 FORGET_LOCK_WAIT = "RESET lock_timeout"

@@ -1,4 +1,4 @@
-"""The reaper as a service: sweep, wait, sweep again, until somebody says stop."""
+"""The reaper as a service: sweep, wait, sweep again, until stopped."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def watch(
     on_sweep: Callable[[SweepResult], None] | None = None,
     clock: Clock | None = None,
 ) -> int:
-    """Sweep at once and then every `interval`, from start to start; returns how many times.
+    """Sweep now and then every `interval`, from start to start; return the number of sweeps.
 
-    No error of a sweep ends it. After `stop` the batch at hand is still finished.
+    No error of a sweep ends it. After `stop` the current batch is still finished.
     """
     clock = clock or SystemClock()
     telemetry.emit("reaper.started", interval=interval)
@@ -36,7 +36,7 @@ def watch(
             result = reaper.sweep(stop)
             if on_sweep is not None:
                 on_sweep(result)
-        except Exception as error:  # a service that died of one sweep would reap nothing at all
+        except Exception as error:  # the next sweep may succeed
             telemetry.emit("reaper.sweep_failed", table="all tables", error=error)
         sweeps += 1
         took = timedelta(seconds=clock.monotonic() - started)
@@ -47,7 +47,7 @@ def watch(
 
 @contextmanager
 def in_background(reaper: Reaper, *, interval: timedelta) -> Iterator[None]:
-    """The service inside an application, for the length of the block; the reaper is closed."""
+    """Run the service in a thread during the block, then close the reaper."""
     stop = threading.Event()
     thread = threading.Thread(
         target=watch,
@@ -67,12 +67,12 @@ def in_background(reaper: Reaper, *, interval: timedelta) -> Iterator[None]:
 
 @contextmanager
 def stopped_by_signals() -> Iterator[threading.Event]:
-    """An event that SIGTERM and Ctrl-C set; a second one has its usual effect. Main thread only."""
+    """An event set by SIGTERM and Ctrl-C; the second has its usual effect. Main thread only."""
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
-        # Not here: this may interrupt the very wait that holds the event's lock.
+        # In a thread, because the handler may interrupt the wait that holds the event's lock.
         threading.Thread(target=stop.set, daemon=True).start()
         signal.signal(number, before[signal.Signals(number)])
 

@@ -1,7 +1,8 @@
-"""Every statement of sweep and worker; `compose` puts in the table, all else is bound.
+"""Every statement of sweep and worker; `compose` puts in the table, all values are bound.
 
-Durations travel as seconds: an interval with days would follow the session's summer time.
-Ids are compared in the table's own type, so that bigint, uuid and text keys use their index.
+Durations are sent as seconds: an interval with days would follow the session's summer time.
+Ids are compared in the table's own type, so that keys of any type use their index. Lists of ids
+appear only beside the column (`= ANY`): psycopg sends strings untyped, and the column types them.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from psycopg import sql
 _OR_SKIP = "FOR UPDATE SKIP LOCKED"
 
 _STUCK = """
-SELECT id, stage::text AS stage, attempt_count, max_attempts, locked_by::text AS locked_by,
-       lease_token::text AS lease_token, lease_expires_at, last_heartbeat_at, now() AS now
+SELECT id AS key, id::text AS job_id, stage::text AS stage, attempt_count, max_attempts,
+       locked_by::text AS locked_by, lease_token::text AS lease_token, lease_expires_at,
+       last_heartbeat_at, now() AS now
 FROM {table}
 """
 
@@ -27,7 +29,7 @@ LIMIT %(limit)s
 """
 )
 
-# The first bound lets the index find the start, the second is the exact rule of `policy.ends_at`.
+# The first bound lets the index find the start, the second is the rule of `StuckJob.lease_end`.
 SILENT_ROWS: LiteralString = (
     _STUCK
     + """
@@ -45,18 +47,17 @@ LIMIT %(limit)s
 LOCK_EXPIRED_ROWS: LiteralString = EXPIRED_ROWS + _OR_SKIP
 LOCK_SILENT_ROWS: LiteralString = SILENT_ROWS + _OR_SKIP
 
-COUNT_UNTOLD_ROWS = """
+COUNT_ROWS_LEFT_ALONE = """
 SELECT count(*) AS rows FROM {table}
 WHERE status = 'processing' AND lease_expires_at IS NULL AND last_heartbeat_at IS NULL
 """
 
-# One statement per outcome: a CASE of two words would not fit a status column that is an enum.
+# One statement per status: a CASE of two words would not fit a status column that is an enum.
 REQUEUE_ROWS = """
-UPDATE {table} AS job
+UPDATE {table}
 SET status = 'queued', locked_by = NULL, lease_token = NULL, lease_expires_at = NULL,
-    next_earliest_run_at = now() + make_interval(secs => judged.backoff)
-FROM unnest(%(keys)s, %(backoffs)s) AS judged(id, backoff)
-WHERE job.id = judged.id AND job.status = 'processing'
+    next_earliest_run_at = now() + make_interval(secs => %(backoff)s)
+WHERE id = ANY (%(keys)s) AND status = 'processing'
 """
 
 FAIL_ROWS = """
@@ -66,10 +67,11 @@ SET status = 'failed', locked_by = NULL, lease_token = NULL, lease_expires_at = 
 WHERE id = ANY (%(keys)s) AND status = 'processing'
 """
 
+# The id comes from the table, in its own type; `data` is one object, keyed by the id as text.
 APPEND_EVENTS = """
 INSERT INTO job_events (job_id, data, created_at)
-SELECT told.job_id, told.data, now()
-FROM unnest(%(keys)s, %(data)s) AS told(job_id, data)
+SELECT job.id, %(data)s::jsonb -> job.id::text, now()
+FROM {table} AS job WHERE job.id = ANY (%(keys)s)
 """
 
 _CLAIM_HEAD = """
@@ -89,7 +91,7 @@ _CLAIM_TAIL = """
         last_heartbeat_at = now(), lease_expires_at = now() + make_interval(secs => %(lease)s)
     FROM next WHERE job.id = next.id
     RETURNING job.*
-), told AS (
+), event AS (
     INSERT INTO job_events (job_id, data, created_at)
     SELECT id, jsonb_build_object(
         'type', 'worker:claimed', 'table', %(table)s::text, 'details', jsonb_build_object(
@@ -110,7 +112,7 @@ SET last_heartbeat_at = now(), lease_expires_at = now() + make_interval(secs => 
 WHERE id = %(key)s AND status = 'processing' AND lease_token = %(token)s
 """
 
-_TELL_ENDED = """
+_APPEND_EVENT = """
     WHERE id = %(key)s AND status = 'processing' AND lease_token = %(token)s
     RETURNING id
 )
@@ -120,7 +122,7 @@ SELECT id, jsonb_build_object(
 FROM ended
 """
 
-# The token stays as a receipt: a call repeated after a lost answer learns that it was done.
+# The token stays as a receipt, by which a call repeated after a lost answer finds it done.
 _COMPLETE = """
 WITH ended AS (
     UPDATE {table} SET status = 'done', locked_by = NULL, lease_expires_at = NULL"""
@@ -137,16 +139,16 @@ WITH ended AS (
     SET status = 'queued', locked_by = NULL, lease_expires_at = NULL, lease_token = NULL,
         next_earliest_run_at = now() + make_interval(secs => %(backoff)s)"""
 
-COMPLETE_JOB: LiteralString = _COMPLETE + _TELL_ENDED
-FAIL_JOB: LiteralString = _FAIL + _TELL_ENDED
-RETRY_JOB: LiteralString = _RETRY + _TELL_ENDED
+COMPLETE_JOB: LiteralString = _COMPLETE + _APPEND_EVENT
+FAIL_JOB: LiteralString = _FAIL + _APPEND_EVENT
+RETRY_JOB: LiteralString = _RETRY + _APPEND_EVENT
 
 STATUS_BY_RECEIPT = """
 SELECT status::text AS status FROM {table} WHERE id = %(key)s AND lease_token = %(token)s
 """
 
 # For one transaction only, so that it also holds behind a pooler.
-BE_IMPATIENT = """
+LIMIT_WAITS = """
 SELECT set_config('statement_timeout', %(statement)s, true),
        set_config('lock_timeout', %(lock)s, true),
        set_config('idle_in_transaction_session_timeout', %(idle)s, true)

@@ -1,22 +1,28 @@
-"""The tables, their columns as values, and which table holds the jobs of a stage."""
+"""The job tables: their names, which stage's jobs they hold, and the columns that must fit."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
 
-from embed_pipeline.errors import RequestError
-from embed_pipeline.reaper.policy import SILENT_LEASES, LeaseState, Stage, StageLeases, ends_at
+from psycopg import postgres
+
+from embed_pipeline.errors import RequestError, SchemaMissing
+from embed_pipeline.reaper.policy import Stage
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")  # an index name adds up to 23 letters
+
+TIME_COLUMNS = ("next_earliest_run_at", "last_heartbeat_at", "lease_expires_at")
+_TIMESTAMPTZ = postgres.types["timestamptz"].oid
+_CONVERSION = "ALTER COLUMN {column} TYPE timestamptz USING {column} AT TIME ZONE 'UTC'"
+# PostgreSQL cannot convert a column under this index's expression; `reaper init` makes it again.
+_DROP_CLAIM_INDEX = "DROP INDEX IF EXISTS {table}_reaper_claim_idx; "
 
 
 @dataclass(frozen=True, slots=True)
 class JobTable:
-    """`unstaged` is what a row without a stage is to a worker that picks it up."""
+    """`unstaged` is the stage of a row that names none."""
 
     name: str
     unstaged: Stage
@@ -38,44 +44,18 @@ def table_of(stage: str) -> JobTable:
     return ASR_JOBS if stage == Stage.ASR else JOBS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StuckRow:
-    """A row as the sweep found it; `key` is its id in the table's own type."""
+def refuse_zoneless(table: str, kinds: Mapping[str, int]) -> None:
+    """Raise SchemaMissing, with the remedy, for a time column that is no timestamptz.
 
-    key: Any
-    holding: LeaseState
-    locked_by: str | None
-    lease_token: str | None
-    now: datetime
-
-    def overdue(self, leases: StageLeases) -> timedelta:
-        end = ends_at(self.holding, leases)
-        return timedelta(0) if end is None else self.now - end
-
-
-def stuck_row_of(row: Mapping[str, Any]) -> StuckRow:
-    return StuckRow(
-        key=row["id"],
-        holding=LeaseState(
-            stage=row["stage"],
-            attempt_count=row["attempt_count"],
-            max_attempts=row["max_attempts"],
-            lease_expires_at=row["lease_expires_at"],
-            last_heartbeat_at=row["last_heartbeat_at"],
-        ),
-        locked_by=row["locked_by"],
-        lease_token=row["lease_token"],
-        now=row["now"],
+    A `timestamp` cannot be compared with the database's now. `kinds` are oids of types by column.
+    """
+    wrong = [name for name in TIME_COLUMNS if kinds.get(name, _TIMESTAMPTZ) != _TIMESTAMPTZ]
+    if not wrong:
+        return
+    first = _DROP_CLAIM_INDEX.format(table=table) if TIME_COLUMNS[0] in wrong else ""
+    conversions = ", ".join(_CONVERSION.format(column=name) for name in wrong)
+    raise SchemaMissing(
+        f"The table {table} must have {' and '.join(wrong)} as timestamptz; with the zone that its"
+        f" writers mean run: {first}ALTER TABLE {table} {conversions}; then `embed-pipeline reaper"
+        " init`."
     )
-
-
-def silence_parameters(leases: StageLeases) -> dict[str, float]:
-    """For the statement that knows the rule of silence, in seconds."""
-    silences = {
-        "clip": leases.clip,
-        "asr": leases.asr,
-        "burnin": leases.burnin,
-        "default": leases.default,
-        "shortest": leases.shortest,
-    }
-    return {name: (SILENT_LEASES * lease).total_seconds() for name, lease in silences.items()}

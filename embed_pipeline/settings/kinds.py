@@ -68,7 +68,7 @@ class Whole(Kind):
 
 @dataclass(frozen=True, slots=True)
 class OneOf(Kind):
-    names: type[StrEnum]
+    names: Iterable[StrEnum]
 
     @property
     def allowed(self) -> str:

@@ -23,6 +23,7 @@ from embed_pipeline.settings.sources import note_unknown_names, read_environment
 from embed_pipeline.settings.stores import (
     BackendVariables,
     GraphServerVariables,
+    Neo4jVariables,
     QueueServerVariables,
     store_settings,
 )
@@ -33,7 +34,7 @@ GROUPS: Mapping[str, tuple[type[Variables], ...]] = {
     "General": (GeneralVariables,),
     "Queue": (QueueVariables,),
     "Embedding provider": (ProviderVariables, OpenAIVariables, AzureVariables),
-    "Stores": (BackendVariables, QueueServerVariables, GraphServerVariables),
+    "Stores": (BackendVariables, QueueServerVariables, GraphServerVariables, Neo4jVariables),
     "Entities of the graph": (EntityVariables,),
     "Stuck-job reaper": (ReaperVariables,),
     "Logging": (LogVariables,),
@@ -83,20 +84,14 @@ def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
         azure=parse(AzureVariables, environ, findings),
     )
     provider = provider_settings(asked, remotes, environment, queue, findings)
-    stores = store_settings(
-        parse(BackendVariables, environ, findings),
-        parse(QueueServerVariables, environ, findings),
-        parse(GraphServerVariables, environ, findings),
-        environment,
-        findings,
-    )
+    stores = store_settings(environ, environment, findings)
     return Settings(
         environment=environment,
         home=general.home,
         queue=queue,
         provider=provider,
         stores=stores,
-        entity=entity_settings(parse(EntityVariables, environ, findings), stores.backend, findings),
+        entity=entity_settings(parse(EntityVariables, environ, findings), stores.graph, findings),
         logging=log_settings(parse(LogVariables, environ, findings)),
         reaper=reaper_settings(environ, findings),
     )

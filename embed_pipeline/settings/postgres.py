@@ -19,6 +19,9 @@ class PostgresUrl:
     hosts: tuple[str, ...]
     password: str | None
     sslmode: str | None
+    has_path: bool
+    options: frozenset[str]
+    """The names of the options behind the question mark."""
 
     @property
     def is_loopback(self) -> bool:
@@ -53,7 +56,13 @@ def postgres_url(text: str) -> PostgresUrl | None:
         return None
     in_query = options.get("password", [""])[-1]
     password = in_query or unquote(user_info.partition(":")[2])
-    return PostgresUrl(hosts=hosts, password=password or None, sslmode=sslmode)
+    return PostgresUrl(
+        hosts=hosts,
+        password=password or None,
+        sslmode=sslmode,
+        has_path=bool(parts.path.strip("/")),
+        options=frozenset(options),
+    )
 
 
 def _hosts_of(host_part: str) -> tuple[str, ...]:

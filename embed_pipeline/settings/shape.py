@@ -19,6 +19,11 @@ class Environment(StrEnum):
 class StoreName(StrEnum):
     SQLITE = "sqlite"
     NEO4J = "neo4j"
+    POSTGRES = "postgres"
+
+
+GRAPH_STORES = (StoreName.SQLITE, StoreName.NEO4J)
+"""PostgreSQL keeps only queues."""
 
 
 class ProviderName(StrEnum):
@@ -87,20 +92,24 @@ class ProviderSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Neo4jSettings:
+class ServerSettings:
+    """A `postgresql://` URI always names its `sslmode`; only PostgreSQL has a `schema`."""
+
     uri: str
     user: str
     password: SecretStr
     database: str
+    schema: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSettings:
-    """`queue` and `graph` are there exactly when `backend` is neo4j."""
+    """SQLite has no server; the others always have one."""
 
-    backend: StoreName
-    queue: Neo4jSettings | None = None
-    graph: Neo4jSettings | None = None
+    queue: StoreName
+    graph: StoreName
+    queue_server: ServerSettings | None = None
+    graph_server: ServerSettings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

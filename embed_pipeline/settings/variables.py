@@ -59,7 +59,8 @@ def parse(group: type[V], environ: Mapping[str, str], findings: Findings) -> V:
 
 
 def fields_by_variable(group: type[Variables]) -> dict[str, FieldInfo]:
-    return {str(field.validation_alias): field for field in group.model_fields.values()}
+    fields = group.model_fields.values()
+    return {str(field.validation_alias): field for field in fields if field.validation_alias}
 
 
 def kind_of(field: FieldInfo) -> Kind:

@@ -4,21 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import cast
 
 from embed_pipeline.errors import ConfigurationError
-from embed_pipeline.stores.config import Backend, Queue, Server, StoreConfig
+from embed_pipeline.stores.config import (
+    GraphBackend,
+    Location,
+    Queue,
+    QueueBackend,
+    Server,
+    StoreConfig,
+)
 
-__all__ = ["BACKENDS", "Backend", "Queue", "Server", "StoreConfig", "backend"]
+__all__ = [
+    "GraphBackend",
+    "Location",
+    "Queue",
+    "QueueBackend",
+    "Server",
+    "StoreConfig",
+    "graph_backend",
+    "initialise",
+    "queue_backend",
+]
 
 BACKENDS: Mapping[str, str] = {
     "neo4j": "embed_pipeline.stores.neo4j",
+    "postgres": "embed_pipeline.stores.postgres",
     "sqlite": "embed_pipeline.stores.sqlite",
 }
 
 
-def backend(name: str) -> Backend:
-    if name not in BACKENDS:
-        known = ", ".join(sorted(BACKENDS))
-        raise ConfigurationError([f"EMBED_STORE={name} is not available; known are: {known}."])
-    return cast("Backend", import_module(BACKENDS[name]))
+def queue_backend(name: str) -> QueueBackend:
+    return cast("QueueBackend", _backend(name))
+
+
+def graph_backend(name: str) -> GraphBackend:
+    return cast("GraphBackend", _backend(name))
+
+
+def initialise(queue: QueueBackend, graph: GraphBackend, config: StoreConfig) -> list[str]:
+    """Prepare both stores. Both are checked before either is written."""
+    first, second = queue.locate_queue(config), graph.locate_graph(config)
+    if first.identity == second.identity:
+        # The settings refuse equal addresses; two different ones may still be one database.
+        raise ConfigurationError(
+            [f"Queue and graph need a database each: {first.place} and {second.place} are one."]
+        )
+    return [*queue.initialise_queue(config), *graph.initialise_graph(config)]
+
+
+def _backend(name: str) -> ModuleType:
+    try:
+        return import_module(BACKENDS[name])
+    except ModuleNotFoundError as exc:
+        if exc.name is None or exc.name.startswith("embed_pipeline"):
+            raise
+        raise ConfigurationError(
+            [
+                f"The {name} store needs the package {exc.name!r}, which is not installed:"
+                f" pip install 'embed-pipeline[{name}]'."
+            ]
+        ) from exc

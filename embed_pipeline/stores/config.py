@@ -1,4 +1,8 @@
-"""What wiring hands to a backend: plain values, so that a backend never sees the settings."""
+"""What wiring hands to a backend, and what the module of a backend offers.
+
+A backend gets plain values and never reads the settings. One that keeps only queues or only graphs
+offers only that half.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +23,23 @@ from embed_pipeline.ports.rate_limiter import RateLimiter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """Where a database server is reached."""
+    """Where a database server is reached.
+
+    A `postgresql://` URI always names its `sslmode`, and never a user, password or database.
+    """
 
     uri: str
     user: str
     password: str = field(repr=False)
+    """Empty where the server asks for none."""
     database: str
+    schema: str = ""
+    """PostgreSQL: the schema that holds the queue's tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreConfig:
-    """`queue` and `graph` are there for a backend with servers, `home` for one with files."""
+    """`queue` and `graph` are set for a backend with servers, `home` is for one with files."""
 
     home: Path
     policy: QueuePolicy
@@ -39,7 +49,16 @@ class StoreConfig:
     clock: Clock | None = None
     """None: the database's own clock."""
     fail_fast: bool = False
-    """Whether a server is given up soon: for a look that is made again in seconds."""
+    """Give up on an unreachable server soon: for sensors, which poll every few seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """A database that was reached. Two addresses of one database have the same `identity`."""
+
+    identity: str
+    place: str
+    """For people."""
 
 
 class Queue(Protocol):
@@ -50,18 +69,37 @@ class Queue(Protocol):
     def jobs(self) -> JobStore: ...
 
     @abstractmethod
-    def limiter(self, *, provider: str, limit: RateLimit) -> RateLimiter: ...
+    def limiter(self, *, provider: str, limit: RateLimit) -> RateLimiter:
+        """Shares the connection of `jobs`; closing either closes both."""
 
 
-class Backend(Protocol):
-    """What the module of a backend offers."""
+class QueueBackend(Protocol):
+    """The half of a backend's module that keeps a queue."""
 
-    def open_queue(self, config: StoreConfig) -> Queue: ...
+    def open_queue(self, config: StoreConfig) -> Queue:
+        """Connects on first use."""
 
-    def open_graph(self, config: StoreConfig) -> EntityStore: ...
+    def locate_queue(self, config: StoreConfig) -> Location:
+        """Refuse a database that holds the graph or a newer schema. Changes nothing."""
 
-    def initialise(self, config: StoreConfig) -> list[str]:
-        """Make what the stores need, again if need be; a sentence per database touched."""
+    def initialise_queue(self, config: StoreConfig) -> list[str]:
+        """Create what is missing; may be repeated. A sentence for each thing worth knowing."""
 
-    def diagnose(self, config: StoreConfig) -> list[CheckResult]:
-        """Look at each database: reached, prepared, of a version that works. Changes nothing."""
+    def diagnose_queue(self, config: StoreConfig) -> list[CheckResult]:
+        """Reached, prepared, of a version that works? Changes nothing."""
+
+
+class GraphBackend(Protocol):
+    """The half of a backend's module that keeps a graph."""
+
+    def open_graph(self, config: StoreConfig) -> EntityStore:
+        """Connects on first use."""
+
+    def locate_graph(self, config: StoreConfig) -> Location:
+        """Refuse a database that holds the queue or a newer schema. Changes nothing."""
+
+    def initialise_graph(self, config: StoreConfig) -> list[str]:
+        """Create what is missing; may be repeated. A sentence for each thing worth knowing."""
+
+    def diagnose_graph(self, config: StoreConfig) -> list[CheckResult]:
+        """Reached, prepared, of a version that works? Changes nothing."""

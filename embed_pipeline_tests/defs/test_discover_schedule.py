@@ -15,7 +15,7 @@ from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline_tests.defs.scene import Pipeline, add_run
 
 SCHEDULE = "discover_schedule"
-COMPLETE = "every entity has its embedding or a job"
+COMPLETE = "every entity has an embedding or a job"
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
@@ -61,7 +61,7 @@ def test_one_discovery_at_a_time_is_enough(
     pipeline.create_outside("a")
     add_run(instance, dg.DagsterRunStatus.QUEUED, job="discover_job")
 
-    assert tick(pipeline, instance) == "the discover_job before is still at work or waiting"
+    assert tick(pipeline, instance) == "the previous run of discover_job is still queued or running"
 
 
 def test_it_comes_every_quarter_of_an_hour(pipeline: Pipeline) -> None:

@@ -15,7 +15,7 @@ from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
 from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.models import ensure_model
+from embed_pipeline.worker.leasing import ensure_model
 from embed_pipeline_tests.defs.conftest import Build
 from embed_pipeline_tests.defs.scene import MODEL, Pipeline, metadata_of, sentence_of, steps_skipped
 from embed_pipeline_tests.worker.logbook import recording
@@ -60,7 +60,7 @@ def test_run_of_a_halted_queue_fails_with_the_reason(pipeline: Pipeline) -> None
     result = pipeline.run("embed_job", raise_on_error=False)
 
     assert sentence_of(result, "lease_batch") == (
-        "revoked. The queue is halted: mend it, then resume."
+        "revoked. The queue is halted: fix the cause, then launch resume_job."
     )
     assert pipeline.pending == 1
 
@@ -86,7 +86,8 @@ def test_run_that_finds_the_graphs_password_wrong_is_no_green_run(
     result = pipeline.run("embed_job", raise_on_error=False)
 
     assert sentence_of(result, "lease_batch") == (
-        "The graph refuses the password. The queue is halted: mend it, then resume."
+        "The graph refuses the password."
+        " The queue is halted: fix the cause, then launch resume_job."
     )
     assert pipeline.pending == 1
 
@@ -100,7 +101,8 @@ def test_run_that_finds_it_wrong_on_the_way_is_no_green_run_either(
     result = pipeline.run("embed_job", {"lease_batch": {"batch_size": 1}}, raise_on_error=False)
 
     assert sentence_of(result, "embed_batch") == (
-        "The graph refuses the password. The queue is halted: mend it, then resume."
+        "The graph refuses the password."
+        " The queue is halted: fix the cause, then launch resume_job."
     )
     assert pipeline.services.jobs.get_queue_status().completed == 1
 
@@ -319,7 +321,7 @@ def test_critical_error_halts_the_queue_and_charges_nobody(
     assert failure is not None
     assert failure.user_failure_data is not None
     assert failure.user_failure_data.description == (
-        "The key is refused. The queue is halted: mend it, then resume."
+        "The key is refused. The queue is halted: fix the cause, then launch resume_job."
     )
     assert pipeline.services.jobs.switch.read().reason == "The key is refused."
     assert pipeline.pending == 1
@@ -357,7 +359,7 @@ def test_interrupt_between_requests_gives_everything_back(
         raise kind
 
     pipeline.create("a", "b", "c")
-    monkeypatch.setattr("embed_pipeline.worker.run.settle_without_request", interrupted)
+    monkeypatch.setattr("embed_pipeline.worker.run.finish_without_request", interrupted)
 
     with pytest.raises(kind):
         pipeline.run("embed_job")

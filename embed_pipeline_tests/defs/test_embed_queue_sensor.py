@@ -110,7 +110,7 @@ def test_enough_unfinished_runs(
     add_run(instance, status)
 
     assert with_one == 1
-    assert reason(pipeline, instance) == "2 embed runs are at work; the limit is 2"
+    assert reason(pipeline, instance) == "2 embed runs are working; the limit is 2"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_run_that_has_not_begun_will_take_what_is_due(
     pipeline.create("a")
     add_run(instance, status)
 
-    assert reason(pipeline, instance) == "an embed run is on its way"
+    assert reason(pipeline, instance) == "an embed run is starting"
 
 
 def test_finished_runs_and_other_jobs_are_not_counted(
@@ -149,7 +149,9 @@ def test_finished_runs_and_other_jobs_are_not_counted(
 @pytest.fixture
 def a_minute_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """For the sensor: every run that was created before now has had its time to arrive."""
-    monkeypatch.setattr("embed_pipeline.defs.sensors.ARRIVAL", timedelta(minutes=-1))
+    monkeypatch.setattr(
+        "embed_pipeline.defs.embed.queue_sensor.STARTUP_TIME", timedelta(minutes=-1)
+    )
 
 
 @pytest.mark.usefixtures("a_minute_later")
@@ -174,14 +176,14 @@ def test_runs_that_wait_for_their_turn_are_not_piled_up(
     add_run(instance, dg.DagsterRunStatus.QUEUED)
 
     assert with_one == 1
-    assert reason(pipeline, instance) == "2 embed runs wait for their turn; the limit is 2"
+    assert reason(pipeline, instance) == "2 embed runs are waiting to start; the limit is 2"
 
 
 @pytest.fixture
 def a_day_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """For the sensor: every run is older than its `max_runtime`."""
     tomorrow = FakeClock(SystemClock().now() + DAY)
-    monkeypatch.setattr("embed_pipeline.defs.sensors.SystemClock", lambda: tomorrow)
+    monkeypatch.setattr("embed_pipeline.defs.embed.queue_sensor.SystemClock", lambda: tomorrow)
 
 
 @pytest.mark.usefixtures("a_day_later")
@@ -197,7 +199,7 @@ def test_queued_runs_count_whatever_their_age_and_others_do_not(
     add_run(instance, dg.DagsterRunStatus.QUEUED)
 
     assert with_dead_ones == 1
-    assert reason(pipeline, instance) == "2 embed runs wait for their turn; the limit is 2"
+    assert reason(pipeline, instance) == "2 embed runs are waiting to start; the limit is 2"
 
 
 @pytest.mark.usefixtures("a_day_later")
@@ -208,7 +210,7 @@ def test_run_that_waits_and_one_that_works_are_two(
     add_run(instance, dg.DagsterRunStatus.QUEUED)
     pipeline.services.jobs.lease(owner="cli", model=MODEL, limit=1, token="t")
 
-    assert reason(pipeline, instance) == "2 embed runs are at work; the limit is 2"
+    assert reason(pipeline, instance) == "2 embed runs are working; the limit is 2"
 
 
 def test_limit_of_runs_is_the_setting(build: Build, instance: dg.DagsterInstance) -> None:
@@ -220,7 +222,7 @@ def test_limit_of_runs_is_the_setting(build: Build, instance: dg.DagsterInstance
     add_run(instance, dg.DagsterRunStatus.STARTED)
 
     assert with_two == 1
-    assert reason(pipeline, instance) == "3 embed runs are at work; the limit is 3"
+    assert reason(pipeline, instance) == "3 embed runs are working; the limit is 3"
 
 
 def test_runs_that_fail_one_after_the_other_make_the_next_one_wait(
@@ -258,7 +260,7 @@ def test_run_that_holds_leases_is_at_work_however_old(
         run = add_run(instance, dg.DagsterRunStatus.STARTED)
         pipeline.services.jobs.lease(owner=run.run_id, model=MODEL, limit=1, token=run.run_id)
 
-    assert reason(pipeline, instance) == "2 embed runs are at work; the limit is 2"
+    assert reason(pipeline, instance) == "2 embed runs are working; the limit is 2"
 
 
 def test_enough_live_owners_outside_dagster(
@@ -268,7 +270,7 @@ def test_enough_live_owners_outside_dagster(
     for owner in ("cli-1", "cli-2"):
         pipeline.services.jobs.lease(owner=owner, model=MODEL, limit=1, token=owner)
 
-    assert reason(pipeline, instance) == "2 embed runs are at work; the limit is 2"
+    assert reason(pipeline, instance) == "2 embed runs are working; the limit is 2"
 
 
 def test_unusable_queue_fails_the_tick_with_one_sentence(

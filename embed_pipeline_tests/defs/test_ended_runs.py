@@ -114,7 +114,7 @@ def test_database_outage_is_a_red_tick_with_one_sentence_and_the_next_tick_tries
 
     assert red.status is TickStatus.FAILURE
     assert red.error is not None
-    assert "LookFailed: The queue cannot be reached." in red.error.to_string()
+    assert "SensorCheckFailed: The queue cannot be reached." in red.error.to_string()
     assert held == 1
     assert pipeline.pending == 1
     assert daemon.last_tick("recover_failed_run").status is TickStatus.SUCCESS
@@ -136,6 +136,6 @@ def test_red_tick_of_the_queue_sensor_begins_with_our_sentence(
     assert (
         red.error.to_string()
         .splitlines()[0]
-        .endswith("LookFailed: The queue of mock/mock@64 cannot be reached.")
+        .endswith("SensorCheckFailed: The queue of mock/mock@64 cannot be reached.")
     )
     assert daemon.last_tick("embed_queue_sensor").skip_reason == "nothing is pending"

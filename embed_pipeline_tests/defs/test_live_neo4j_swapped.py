@@ -100,7 +100,7 @@ def test_queue_that_crashes_makes_red_ticks_of_one_sentence_until_it_is_back(
     tell(f"Neo4j queue: all embedded {time.monotonic() - back:.1f} s after it was back")
     assert red.error is not None
     assert red.error.message.endswith(
-        f"LookFailed: {place(neo4j_swapped_queue)} cannot be reached.\n"
+        f"SensorCheckFailed: {place(neo4j_swapped_queue)} cannot be reached.\n"
     )
     assert (red.error.cause, red.error.context) == (None, None), "no stacks but Dagster's own"
     assert "CRITICAL (queue unreachable)" in health.out

@@ -11,7 +11,7 @@ from typing import Any, cast
 import dagster as dg
 import pytest
 
-from embed_pipeline.defs.assets import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS
+from embed_pipeline.defs.observe.assets import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS
 from embed_pipeline.domain.embedding import Coverage
 from embed_pipeline.domain.job import ENTITY_GONE, FailureRecord
 from embed_pipeline.errors import (
@@ -23,7 +23,7 @@ from embed_pipeline.errors import (
 from embed_pipeline.ports.embedding_provider import Embedded
 from embed_pipeline.providers.mock import MockProvider
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
-from embed_pipeline.usecases.insight.coverage import observe_queue
+from embed_pipeline.usecases.insight.coverage import read_queue_state
 from embed_pipeline.usecases.insight.price import estimated_price
 from embed_pipeline_tests.defs.conftest import Build
 from embed_pipeline_tests.defs.scene import MODEL, Pipeline, add_run, metadata_of
@@ -90,10 +90,10 @@ def test_second_look_tells_what_was_done_since_and_materializes_the_vectors(
 
     latest, _ = observed(instance, EMBEDDING_QUEUE)
     materialized = instance.get_latest_materialization_event(ENTITY_EMBEDDINGS)
-    assert latest["completed since the last look"] == 3
+    assert latest["completed since the last observation"] == 3
     assert latest["completed per minute"] > 0
-    assert latest["tokens since the last look"] == latest["tokens in total"]
-    assert latest["price since the last look (USD, estimated)"] == 0
+    assert latest["tokens since the last observation"] == latest["tokens in total"]
+    assert latest["price since the last observation (USD, estimated)"] == 0
     assert materialized is not None
     assert materialized.asset_materialization is not None
     assert materialized.run_id == result.run_id
@@ -121,7 +121,7 @@ def test_materialization_that_an_absent_graph_prevented_is_made_by_the_next_look
     assert before is None
     assert materialized.asset_materialization is not None
     shown = numbers(materialized.asset_materialization.metadata)
-    assert shown["completed since the last look"] == 2
+    assert shown["completed since the last observation"] == 2
 
 
 def test_look_that_finds_no_change_materializes_nothing(
@@ -225,7 +225,7 @@ def test_failures_are_counted_beyond_those_that_are_shown(
     assert observed(instance, EMBEDDING_QUEUE)[0]["failed"] == 1_100
     assert observed(instance, EMBEDDING_QUEUE)[0]["parked"] == 1_050
     assert checks(instance)["failed_jobs"].startswith("1050 jobs have failed")
-    assert len(observe_queue(jobs, model=MODEL).failures) == 20
+    assert len(read_queue_state(jobs, model=MODEL).failures) == 20
 
 
 def test_failed_jobs_of_deleted_entities_alarm_nobody(
@@ -275,7 +275,7 @@ def test_checks_of_an_unreachable_database_are_red_and_say_what_to_do(
 
     told = checks(instance)
     assert told["coverage"].startswith(f"CRITICAL ({database} unreachable): ")
-    assert "Bring its database back" in told["coverage"]
+    assert "Bring the database back" in told["coverage"]
     assert (told["failed_jobs"] == "green") is (database == "graph")
 
 

@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from embed_pipeline import wiring
-from embed_pipeline.defs.ops import CleanupConfig, DiscoverConfig
+from embed_pipeline.defs.maintenance.cleanup import CleanupConfig
+from embed_pipeline.defs.maintenance.discovery import DiscoverConfig
 from embed_pipeline.domain.job import EntityUid, JobRequest
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline_tests.clocks import DAY, FakeClock

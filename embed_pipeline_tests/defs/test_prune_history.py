@@ -154,7 +154,7 @@ def test_runs_of_checks_from_the_page_of_an_asset_are_pruned_and_those_of_others
 def test_one_night_deletes_at_most_what_it_is_told_and_the_next_goes_on(
     pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("embed_pipeline.defs.history.PAGE", 2)
+    monkeypatch.setattr("embed_pipeline.defs.maintenance.prune_history.PAGE", 2)
     for _ in range(5):
         run = add_run(instance, dg.DagsterRunStatus.SUCCESS, tags={"embed_pipeline/lane": "embed"})
         age(instance, run.run_id, days=20)

@@ -23,13 +23,13 @@ SENSOR = "recover_stale_sensor"
 
 
 class SensorClock(FakeClock, SystemClock):
-    """Starts at the real time, so that leases that ended stay ended."""
+    """Starts at the real time, so that expired leases stay expired."""
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SensorClock:
     clock = SensorClock(SystemClock().now())
-    monkeypatch.setattr("embed_pipeline.defs.sensors.SystemClock", lambda: clock)
+    monkeypatch.setattr("embed_pipeline.defs.embed.recovery_sensors.SystemClock", lambda: clock)
     return clock
 
 
@@ -73,9 +73,9 @@ def test_first_tick_after_a_daemons_start_recovers_at_once(
     daemon_starts(instance, "second")
     after_restart = ticks.next()
 
-    next_look = clock.now() + timedelta(minutes=1)
+    next_check = clock.now() + timedelta(minutes=1)
     assert (at_start, after_restart) == (1, 1)
-    assert soon == f"the next look is at {next_look:%H:%M:%S} UTC"
+    assert soon == f"the next check is at {next_check:%H:%M:%S} UTC"
 
 
 def test_then_it_recovers_every_interval(
@@ -95,12 +95,12 @@ def test_then_it_recovers_every_interval(
     assert isinstance(again, str)
 
 
-def test_look_that_finds_nothing_says_zero_and_counts_as_a_look(ticks: Ticks) -> None:
-    assert ticks.next() == "0 jobs recovered: no lease has ended without its worker"
-    assert str(ticks.next()).startswith("the next look is at")
+def test_check_that_finds_nothing_says_zero_and_counts_as_a_check(ticks: Ticks) -> None:
+    assert ticks.next() == "0 jobs recovered: no lease has expired"
+    assert str(ticks.next()).startswith("the next check is at")
 
 
-def test_look_that_a_wrong_clock_put_in_the_future_freezes_nothing(
+def test_check_that_a_wrong_clock_put_in_the_future_freezes_nothing(
     ticks: Ticks, pipeline: Pipeline, clock: SensorClock
 ) -> None:
     clock.advance(DAY)
@@ -109,7 +109,7 @@ def test_look_that_a_wrong_clock_put_in_the_future_freezes_nothing(
     pipeline.abandon("e1")
 
     assert ticks.next() == 1
-    assert str(ticks.next()).startswith("the next look is at")
+    assert str(ticks.next()).startswith("the next check is at")
 
 
 def test_live_lease_launches_nothing(ticks: Ticks, pipeline: Pipeline) -> None:
@@ -130,12 +130,12 @@ def test_interval_is_the_setting(build: Build, instance: dg.DagsterInstance) -> 
     early = ticks.next()
     ticks.cursor = json.dumps(document | {"at": _earlier(document["at"], minutes=61)})
 
-    assert str(early).startswith("the next look is at")
+    assert str(early).startswith("the next check is at")
     assert str(ticks.next()).startswith("0 jobs recovered")
 
 
-def _earlier(moment: str, *, minutes: int) -> str:
-    return (datetime.fromisoformat(moment) - timedelta(minutes=minutes)).isoformat()
+def _earlier(time: str, *, minutes: int) -> str:
+    return (datetime.fromisoformat(time) - timedelta(minutes=minutes)).isoformat()
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_unreadable_cursor_is_a_first_tick(ticks: Ticks, pipeline: Pipeline, cur
     assert ticks.next() == 1
 
 
-def test_unusable_queue_fails_the_tick_with_one_sentence_and_the_next_tick_looks_again(
+def test_unusable_queue_fails_the_tick_with_one_sentence_and_the_next_tick_checks_again(
     ticks: Ticks, tmp_path: Path
 ) -> None:
     (tmp_path / "home").mkdir()
@@ -181,7 +181,7 @@ def test_no_second_recovery_is_launched_while_one_is_on_its_way(
     pipeline.abandon("a")
     add_run(instance, dg.DagsterRunStatus.QUEUED, job="recover_stale_job")
 
-    assert ticks.next() == "a recovery is on its way"
+    assert ticks.next() == "a recovery run is queued or running"
 
 
 def test_recovery_in_the_run_queue_is_on_its_way_however_long_it_waits(
@@ -191,7 +191,7 @@ def test_recovery_in_the_run_queue_is_on_its_way_however_long_it_waits(
     add_run(instance, dg.DagsterRunStatus.QUEUED, job="recover_stale_job")
     clock.advance(DAY)
 
-    assert ticks.next() == "a recovery is on its way"
+    assert ticks.next() == "a recovery run is queued or running"
 
 
 def test_recovery_that_died_without_dagster_knowing_does_not_stop_the_next(

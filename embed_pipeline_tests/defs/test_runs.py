@@ -5,8 +5,8 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from embed_pipeline.defs.jobs import observe_job
-from embed_pipeline.defs.runs import UNFINISHED, is_at_work
+from embed_pipeline.defs.observe import observe_job
+from embed_pipeline.defs.polling import UNFINISHED, is_active
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline_tests.clocks import HOUR
 from embed_pipeline_tests.defs.scene import add_run
@@ -19,8 +19,8 @@ def test_old_run_is_taken_for_dead_unless_it_waits_in_the_run_queue(
     add_run(instance, status, job="observe_job")
     now = SystemClock().now()
 
-    young = is_at_work(instance, observe_job, since=now - HOUR)
-    old = is_at_work(instance, observe_job, since=now + HOUR)
+    young = is_active(instance, observe_job, since=now - HOUR)
+    old = is_active(instance, observe_job, since=now + HOUR)
 
     assert young
     assert old is (status is dg.DagsterRunStatus.QUEUED)

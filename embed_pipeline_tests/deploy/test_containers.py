@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from docs.generate.configuration import reference
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.settings import load_settings
-from embed_pipeline.settings.reference import reference
 from embed_pipeline_tests.deploy.files import DEPLOY, ROOT, read_yaml
 
 OF_OTHERS = ("NEO4J_", "POSTGRES_", "DAGSTER_POSTGRES_")
@@ -64,9 +64,9 @@ def test_every_variable_in_compose_is_documented(service: str) -> None:
 def test_settings_of_compose_are_accepted(service: str) -> None:
     settings = load_settings(filled_in(services()[service]["environment"]))
 
-    assert settings.stores.queue is not None
-    assert settings.stores.graph is not None
-    assert (settings.stores.queue.uri, settings.stores.graph.uri) == (
+    assert settings.stores.queue_server is not None
+    assert settings.stores.graph_server is not None
+    assert (settings.stores.queue_server.uri, settings.stores.graph_server.uri) == (
         "bolt://queue:7687",
         "bolt://graph:7687",
     )
@@ -115,7 +115,7 @@ def test_only_those_who_need_them_know_the_secrets_of_the_pipeline() -> None:
 
 
 def test_code_server_may_finish_its_runs_before_it_is_stopped() -> None:
-    from embed_pipeline.defs.jobs import embed_job
+    from embed_pipeline.defs.embed import embed_job
 
     minutes = int(services()["code"]["stop_grace_period"].removesuffix("m"))
     assert minutes * 60 > int(embed_job.tags["dagster/max_runtime"])

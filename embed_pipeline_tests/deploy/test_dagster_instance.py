@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from embed_pipeline.defs.tags import LANES
+from embed_pipeline.defs.op import LANES
 from embed_pipeline_tests.defs.commands import DAGSTER, Homes, dagster
 from embed_pipeline_tests.defs.dev_server import free_port, within
 from embed_pipeline_tests.deploy.files import ROOT, read_yaml

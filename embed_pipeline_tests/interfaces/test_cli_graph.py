@@ -71,6 +71,29 @@ def test_coverage_tells_each_state_with_its_meaning_and_its_command(
     assert "wrong dimension" in readable
 
 
+def test_gap_of_parked_jobs_is_closed_by_retrying_them_not_by_discovery(
+    cli: CommandLine, services: Services, past: Past
+) -> None:
+    add_to_graph_only(services, *things(2))
+    past.failed("a", "b")
+
+    parsed = cli("coverage", "--json").json
+
+    assert (parsed["missing"], parsed["queued"], parsed["failed"]) == (2, 0, 2)
+    assert parsed["remedies"] == dict.fromkeys(
+        ("missing", "failed"), "embed-pipeline failed, then retry-failed"
+    )
+
+
+def test_gap_in_a_paused_queue_is_closed_by_resume(cli: CommandLine, services: Services) -> None:
+    create(services, "a")
+    cli("pause")
+
+    parsed = cli("coverage", "--json").json
+
+    assert parsed["remedies"] == dict.fromkeys(("missing", "queued"), "embed-pipeline resume")
+
+
 def test_another_model_in_the_settings_shows_as_wrong_model(
     cli: CommandLine, services: Services
 ) -> None:

@@ -18,7 +18,7 @@ from embed_pipeline.errors import StoreBusy
 from embed_pipeline.interfaces.mcp.server import server_for
 from embed_pipeline.settings import load_settings
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.run import drain
 from embed_pipeline_tests.interfaces.mcp_client import Conversation, talk_to
 from embed_pipeline_tests.interfaces.mcp_scene import FORCE, add_unqueued, park
 
@@ -116,11 +116,21 @@ class TestWhyNotFound:
             (finding,) = agent.call("why_not_found", entity_name=name).facts["findings"]
             return finding["reason"], finding["remedy"]
 
-        assert reason("failed-one") == ("failed", "embed-pipeline force --key failed-one")
-        assert reason("forgotten one") == ("not queued", "embed-pipeline discover")
-        assert reason("unheard of") == ("unknown", "embed-pipeline load FILE")
+        assert reason("failed-one") == (
+            "failed",
+            "Call force_generate_embedding with key 'failed-one'.",
+        )
+        key = services.graph.find_by_name("forgotten one")[0].uid
+        assert reason("forgotten one") == (
+            "not queued",
+            f"Call force_generate_embedding with key {key!r}, or wait for discovery.",
+        )
+        assert reason("unheard of") == ("unknown", "Call create_entities.")
         agent.call(FORCE, entity_name="forgotten one")
-        assert reason("forgotten one") == ("waiting", "embed-pipeline run")
+        assert reason("forgotten one") == (
+            "waiting",
+            "Ask a person to start a worker: Dagster, or `embed-pipeline run`.",
+        )
         drain(services, owner="run-1")
         assert reason("forgotten one")[0] == "can be found"
 
@@ -145,10 +155,20 @@ class TestQueue:
         assert (status["pending"], status["failed"], status["queue"]) == (1, 1, "running")
         assert status["idle_because"] is None
         assert status["remedies"] == [
-            "queued (1): a running worker embeds them by itself.",
-            "not queued: force_generate_embedding, or wait for the next discovery.",
-            "failed (1): retry_failed_jobs, once the cause is gone.",
+            "not queued (1): call force_generate_embedding, or wait for discovery.",
+            "queued (1): a running worker embeds them without a call.",
+            "failed (1): call retry_failed_jobs once the cause is fixed.",
         ]
+
+    def test_gap_of_parked_jobs_is_not_closed_by_discovery(
+        self, agent: Conversation, services: Services
+    ) -> None:
+        park(services, "parked")
+
+        status = agent.call("embedding_status").facts
+
+        assert (status["missing"], status["failed"]) == (1, 1)
+        assert status["remedies"] == ["failed (1): call retry_failed_jobs once the cause is fixed."]
 
     def test_status_of_a_paused_queue_says_so(
         self, agent: Conversation, services: Services

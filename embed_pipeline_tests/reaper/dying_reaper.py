@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from embed_pipeline.reaper import PostgresDatabase, Reaper, sweep
-from embed_pipeline.reaper.judging import carry_out
+from embed_pipeline.reaper.apply import carry_out
 
 
 def die_of_it(*arguments: Any) -> Any:

@@ -1,7 +1,8 @@
-"""Rows to reap, and looks at what became of them; the tests' own SQL."""
+"""Adds rows to reap and reads the results, by SQL of the tests' own."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,6 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from embed_pipeline.ports.queue_control import Counters
 from embed_pipeline.reaper import JobQueue, PostgresDatabase, Reaper, ReaperPolicy
 from embed_pipeline.reaper.policy import Backoff, StageLeases
 
@@ -42,15 +42,15 @@ class Scene:
         policy: ReaperPolicy = POLICY,
         *,
         batch_size: int = 500,
-        counters: Counters | None = None,
+        count: Callable[[Mapping[str, int]], None] | None = None,
     ) -> Reaper:
-        return Reaper(self.database, policy=policy, batch_size=batch_size, counters=counters)
+        return Reaper(self.database, policy=policy, batch_size=batch_size, count=count)
 
     def queue(self, policy: ReaperPolicy = POLICY) -> JobQueue:
         return JobQueue(self.database, policy=policy)
 
     def add(self, table: str = "jobs", **columns: object) -> Any:
-        """A row; a timedelta is a moment relative to the database's now."""
+        """A row; a timedelta is a time relative to the database's now."""
         names = sql.SQL(", ").join(map(sql.Identifier, columns))
         values = sql.SQL(", ").join(
             sql.SQL("now() + make_interval(secs => {})").format(value.total_seconds())
@@ -67,7 +67,7 @@ class Scene:
         return found[0]
 
     def processing(self, table: str = "jobs", **columns: object) -> Any:
-        """A job that a worker holds; its lease ended a minute ago unless told otherwise."""
+        """A job that a worker holds; its lease ended a minute ago unless given otherwise."""
         held = {
             "status": "processing",
             "stage": "asr" if table == "asr_jobs" else "clip",

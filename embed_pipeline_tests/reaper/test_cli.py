@@ -85,9 +85,9 @@ def test_run_dry_run_changes_nothing(scene: Scene) -> None:
 
     answer = command("run", "--dry-run", "--json")
 
-    told = json.loads(answer.stdout)
-    assert (told["reaper.requeues"], told["dry_run"]) == (1, True)
-    assert told["jobs"][0]["job"] == str(key)
+    answered = json.loads(answer.stdout)
+    assert (answered["reaper.requeues"], answered["dry_run"]) == (1, True)
+    assert answered["jobs"][0]["job"] == str(key)
     assert scene.row(key)["status"] == "processing"
 
 

@@ -38,7 +38,7 @@ def test_refused_connection_is_unavailable_without_its_password() -> None:
 
 
 def test_role_that_may_not_log_in_is_access_denied(scene: Scene) -> None:
-    unknown = scene.url.replace("//postgres:@", "//nobody_of_that_name:@")
+    unknown = scene.url.replace("//postgres:@", "//role_that_does_not_exist:@")
     if unknown == scene.url:
         pytest.skip("the server was named by REAPER_TEST_DATABASE_URL")
 
@@ -75,7 +75,7 @@ def test_missing_table_or_column_names_the_remedy(scene: Scene, statement: str) 
     assert "run `embed-pipeline reaper init`" in str(error)
 
 
-def test_read_only_server_is_told(scene: Scene) -> None:
+def test_read_only_server_is_named(scene: Scene) -> None:
     scene.add(stage="clip")
     database = PostgresDatabase(
         scene.url.replace("options=", "options=-cdefault_transaction_read_only%3Don%20")
@@ -132,7 +132,7 @@ def test_bug_of_ours_keeps_its_own_name(scene: Scene) -> None:
         connection.execute("SELEKT 1")
 
 
-def test_broken_connection_is_opened_anew(scene: Scene) -> None:
+def test_broken_connection_is_opened_again(scene: Scene) -> None:
     reaper = scene.reaper()
     reaper.sweep()
     with scene.database.transaction() as connection:
@@ -164,3 +164,18 @@ def test_threads_of_one_database_wait_for_each_other(scene: Scene) -> None:
         thread.join(timeout=30)
 
     assert len(taken) == len(set(taken)) == 100
+
+
+def test_address_in_the_environment_does_not_replace_the_host(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settings check the URL's host; libpq would connect to PGHOSTADDR instead."""
+    monkeypatch.setenv("PGHOSTADDR", "192.0.2.1")
+    monkeypatch.setenv("PGCONNECT_TIMEOUT", "2")
+    database = PostgresDatabase(scene.url)
+
+    with database.transaction() as connection:
+        reached = connection.info.hostaddr
+
+    assert reached != "192.0.2.1"
+    database.close()

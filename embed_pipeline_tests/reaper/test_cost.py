@@ -8,7 +8,6 @@ from typing import Any, LiteralString
 import pytest
 
 from embed_pipeline.reaper import statements as sql
-from embed_pipeline.reaper.tables import silence_parameters
 from embed_pipeline_tests.reaper.scene import POLICY, Scene
 
 DONE, LIVE, DEFERRED, EXPIRED, SILENT = 30_000, 2_000, 20_000, 20, 10
@@ -62,7 +61,7 @@ def indexes(plan: dict[str, Any]) -> set[str]:
     return {node["Index Name"] for node in nodes(plan) if "Index Name" in node}
 
 
-SWEEP = {"limit": 500, "skip": [], **silence_parameters(POLICY.leases)}
+SWEEP = {"limit": 500, "skip": [], **POLICY.leases.silence_seconds()}
 
 
 def test_expired_leases_are_found_by_their_index(crowd: Scene) -> None:
@@ -81,8 +80,8 @@ def test_silent_rows_are_found_by_their_index(crowd: Scene) -> None:
     assert pages(plan) < 10 * SILENT
 
 
-def test_rows_that_tell_nothing_are_counted_by_the_same_index(crowd: Scene) -> None:
-    plan = explained(crowd, sql.COUNT_UNTOLD_ROWS, {})
+def test_rows_left_alone_are_counted_by_the_same_index(crowd: Scene) -> None:
+    plan = explained(crowd, sql.COUNT_ROWS_LEFT_ALONE, {})
 
     assert indexes(plan) == {"jobs_reaper_silent_idx"}
     assert pages(plan) < 10
@@ -92,7 +91,7 @@ def test_requeue_reads_only_the_rows_it_changes(crowd: Scene) -> None:
     found = crowd.execute("SELECT id FROM jobs WHERE lease_expires_at < now()")
     keys = [key for (key,) in found]
 
-    plan = explained(crowd, sql.REQUEUE_ROWS, {"keys": keys, "backoffs": [30.0] * len(keys)})
+    plan = explained(crowd, sql.REQUEUE_ROWS, {"keys": keys, "backoff": 30.0})
 
     assert indexes(plan) == {"jobs_pkey"}
     assert pages(plan) < 40 * EXPIRED

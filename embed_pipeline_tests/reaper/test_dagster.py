@@ -93,5 +93,5 @@ def test_sensor_launches_only_when_a_lease_has_ended(scene: Scene, merged: dg.De
         due = tick(merged, instance, scene)
 
     assert idle.run_requests == []
-    assert idle.skip_message == "no lease has ended without its worker"
+    assert idle.skip_message == "no lease has expired"
     assert len(due.run_requests) == 1

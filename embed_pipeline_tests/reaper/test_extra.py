@@ -26,7 +26,7 @@ def ended(program: str, tmp_path: Path, **more: str) -> subprocess.CompletedProc
     )
 
 
-def test_dagster_is_told_what_to_install_as_the_last_line(tmp_path: Path) -> None:
+def test_dagster_says_what_to_install_as_the_last_line(tmp_path: Path) -> None:
     loaded = ended(
         "import embed_pipeline.definitions",
         tmp_path,

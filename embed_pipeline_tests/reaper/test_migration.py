@@ -9,11 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 
+from docs.generate.configuration import reference
 from embed_pipeline.errors import SchemaMissing, StoreBusy
 from embed_pipeline.reaper import PostgresDatabase, Reaper, migrate, migration, plan
-from embed_pipeline.reaper.moments import MOMENTS
 from embed_pipeline.reaper.schema_statements import INDEXES, JOB_COLUMNS
-from embed_pipeline.settings.reference import reference
+from embed_pipeline.reaper.tables import TIME_COLUMNS
 
 EXISTING = """
 CREATE TABLE jobs (id bigserial PRIMARY KEY, status text NOT NULL, video text NOT NULL,
@@ -124,12 +124,12 @@ def test_events_table_of_others_is_extended(
 
     result = Reaper(database).sweep()
 
-    told = existing.execute("SELECT data->>'type' FROM job_events ORDER BY id").fetchall()
+    kinds = existing.execute("SELECT data->>'type' FROM job_events ORDER BY id").fetchall()
     assert (result.problems, result.failures) == ((), 1)
-    assert told == [(None,), ("reaper:failed(timeout)",)]
+    assert kinds == [(None,), ("reaper:failed(timeout)",)]
 
 
-def test_missing_table_is_told_and_created_only_when_asked_for(
+def test_missing_table_is_refused_and_created_only_when_asked_for(
     database: PostgresDatabase, url: str
 ) -> None:
     with pytest.raises(SchemaMissing, match=r"no table jobs .* reaper init --create-tables"):
@@ -140,7 +140,7 @@ def test_missing_table_is_told_and_created_only_when_asked_for(
     assert plan(database) == ()
 
 
-def test_table_without_a_status_is_told(database: PostgresDatabase, url: str) -> None:
+def test_table_without_a_status_is_refused(database: PostgresDatabase, url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE TABLE jobs (id bigint PRIMARY KEY)")
 
@@ -149,12 +149,12 @@ def test_table_without_a_status_is_told(database: PostgresDatabase, url: str) ->
 
 
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp(3)", "date"])
-def test_moments_without_a_zone_are_refused_with_the_sql_that_helps(
+def test_times_without_a_zone_are_refused_with_the_sql_that_helps(
     database: PostgresDatabase, existing: psycopg.Connection[Any], kind: str
 ) -> None:
     migrate(database)
     existing.execute("DROP INDEX jobs_reaper_claim_idx")
-    for name in MOMENTS:
+    for name in TIME_COLUMNS:
         existing.execute(f"ALTER TABLE jobs ALTER COLUMN {name} TYPE {kind}".encode())
     claims = INDEXES["reaper_claim_idx"].format(index="jobs_reaper_claim_idx", table="jobs")
     existing.execute(claims.encode())  # as an older `init` made it
@@ -172,11 +172,11 @@ def test_moments_without_a_zone_are_refused_with_the_sql_that_helps(
     assert Reaper(database).sweep().problems == ()
 
 
-def test_moments_with_a_zone_are_taken_in_any_precision_and_as_a_domain(
+def test_times_with_a_zone_are_taken_in_any_precision_and_as_a_domain(
     database: PostgresDatabase, existing: psycopg.Connection[Any]
 ) -> None:
-    existing.execute("CREATE DOMAIN moment AS timestamptz(3)")
-    existing.execute("ALTER TABLE jobs ALTER COLUMN last_heartbeat_at TYPE moment")
+    existing.execute("CREATE DOMAIN exact_time AS timestamptz(3)")
+    existing.execute("ALTER TABLE jobs ALTER COLUMN last_heartbeat_at TYPE exact_time")
     existing.execute("ALTER TABLE jobs ADD COLUMN lease_expires_at timestamptz(0)")
 
     migrate(database)
@@ -202,13 +202,13 @@ def test_index_that_an_interruption_left_invalid_is_made_again(
     assert plan(database) == ()
 
 
-def test_table_that_stays_locked_is_told_instead_of_waited_for(
+def test_table_that_stays_locked_is_reported_instead_of_waited_for(
     database: PostgresDatabase, existing: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migration, "TABLE_LOCK_WAIT", "200ms")
     with existing.transaction():
         existing.execute("LOCK TABLE jobs IN SHARE MODE")
-        with pytest.raises(StoreBusy, match="locked by somebody else"):
+        with pytest.raises(StoreBusy, match="locked by another session"):
             migrate(database)
 
     migrate(database)

@@ -9,15 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embed_pipeline.reaper.policy import (
-    LEAVE,
     Backoff,
     Fail,
-    LeaseState,
     ReaperPolicy,
     Requeue,
     StageLeases,
-    ends_at,
-    verdict_on,
+    StuckJob,
+    decide,
 )
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -52,7 +50,7 @@ def test_unknown_stage_and_none_have_the_default_lease(stage: str | None, minute
 
 
 @pytest.mark.parametrize(
-    ("attempts", "maximum", "verdict"),
+    ("attempts", "maximum", "decision"),
     [
         (1, 3, Requeue(after=30 * SECOND)),
         (2, 3, Requeue(after=120 * SECOND)),
@@ -66,43 +64,43 @@ def test_unknown_stage_and_none_have_the_default_lease(stage: str | None, minute
     ],
 )
 def test_expired_lease_means_requeue_below_the_maximum_and_the_end_at_it(
-    attempts: int | None, maximum: int | None, verdict: Requeue | Fail
+    attempts: int | None, maximum: int | None, decision: Requeue | Fail
 ) -> None:
-    holding = LeaseState(
+    job = StuckJob(
         stage="clip",
         attempt_count=attempts,
         max_attempts=maximum,
         lease_expires_at=NOW - SECOND,
     )
 
-    assert verdict_on(holding, now=NOW, policy=POLICY) == verdict
+    assert decide(job, now=NOW, policy=POLICY) == decision
 
 
-def test_lease_that_ends_this_very_moment_is_still_alive() -> None:
-    holding = LeaseState(lease_expires_at=NOW)
+def test_lease_that_ends_right_now_is_still_alive() -> None:
+    job = StuckJob(lease_expires_at=NOW)
 
-    assert verdict_on(holding, now=NOW, policy=POLICY) is LEAVE
-    assert verdict_on(holding, now=NOW + timedelta(microseconds=1), policy=POLICY) is not LEAVE
+    assert decide(job, now=NOW, policy=POLICY) is None
+    assert decide(job, now=NOW + timedelta(microseconds=1), policy=POLICY) is not None
 
 
 def test_a_lease_counts_and_not_an_old_heartbeat() -> None:
-    holding = LeaseState(lease_expires_at=NOW + SECOND, last_heartbeat_at=NOW - timedelta(days=9))
+    job = StuckJob(lease_expires_at=NOW + SECOND, last_heartbeat_at=NOW - timedelta(days=9))
 
-    assert verdict_on(holding, now=NOW, policy=POLICY) is LEAVE
+    assert decide(job, now=NOW, policy=POLICY) is None
 
 
 def test_without_lease_the_last_heartbeat_and_three_leases_of_the_stage_count() -> None:
-    holding = LeaseState(stage="asr", last_heartbeat_at=NOW - 45 * MINUTE)
+    job = StuckJob(stage="asr", last_heartbeat_at=NOW - 45 * MINUTE)
 
-    assert ends_at(holding, POLICY.leases) == NOW
-    assert verdict_on(holding, now=NOW, policy=POLICY) is LEAVE
-    assert verdict_on(holding, now=NOW + SECOND, policy=POLICY) == Requeue(after=30 * SECOND)
+    assert job.lease_end(POLICY.leases) == NOW
+    assert decide(job, now=NOW, policy=POLICY) is None
+    assert decide(job, now=NOW + SECOND, policy=POLICY) == Requeue(after=30 * SECOND)
 
 
-def test_row_with_neither_is_left_alone_for_ever() -> None:
-    holding = LeaseState(stage="clip", attempt_count=99)
+def test_row_with_neither_is_left_alone_forever() -> None:
+    job = StuckJob(stage="clip", attempt_count=99)
 
-    assert verdict_on(holding, now=NOW + timedelta(days=9999), policy=POLICY) is LEAVE
+    assert decide(job, now=NOW + timedelta(days=9999), policy=POLICY) is None
 
 
 @given(
@@ -114,14 +112,12 @@ def test_an_expired_job_always_gets_a_wait_or_an_end(
     attempts: int | None, maximum: int | None, base: timedelta | None
 ) -> None:
     policy = ReaperPolicy(backoff=Backoff(base=base))
-    holding = LeaseState(
-        attempt_count=attempts, max_attempts=maximum, lease_expires_at=NOW - SECOND
-    )
+    job = StuckJob(attempt_count=attempts, max_attempts=maximum, lease_expires_at=NOW - SECOND)
 
-    verdict = verdict_on(holding, now=NOW, policy=policy)
+    decision = decide(job, now=NOW, policy=policy)
 
-    if isinstance(verdict, Requeue):
+    if isinstance(decision, Requeue):
         assert (attempts or 0) < (5 if maximum is None else maximum)
-        assert timedelta(0) < verdict.after <= 10 * MINUTE
+        assert timedelta(0) < decision.after <= 10 * MINUTE
     else:
-        assert verdict == Fail()
+        assert decision == Fail()

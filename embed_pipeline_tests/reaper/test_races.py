@@ -1,4 +1,4 @@
-"""Workers and reapers at the same rows at the same time, and deaths at the worst moment."""
+"""Workers and reapers at the same rows at the same time, and deaths at the worst time."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_worker_and_reaper_racing_for_one_row_never_both_win(scene: Scene) -> No
         )
 
         status = scene.row(key)["status"]
-        reaped = [job.key for job in result.reaped]
+        reaped = [one.job.key for one in result.reaped]
         assert (outcome, status, reaped) in [
             ("done", "done", []),
             ("lease lost", "queued", [key]),
@@ -110,12 +110,12 @@ def test_two_reapers_at_once_give_every_job_one_verdict(scene: Scene) -> None:
     for reaper in reapers:
         reaper.close()
 
-    reaped = [job.key for result in (*results, left) for job in result.reaped]
+    reaped = [one.job.key for result in (*results, left) for one in result.reaped]
     assert (len(reaped), len(set(reaped))) == (2000, 2000)
     assert [result.problems for result in results] == [(), ()]
     assert all(result.requeues + result.failures > 0 for result in results)
-    told = Counter(event["details"]["job_id"] for event in scene.events())
-    assert (len(told), set(told.values())) == (2000, {1})
+    counted = Counter(event["details"]["job_id"] for event in scene.events())
+    assert (len(counted), set(counted.values())) == (2000, {1})
 
 
 def test_four_workers_claim_every_job_once(scene: Scene) -> None:
@@ -152,7 +152,7 @@ def test_crash_between_update_and_commit_leaves_neither_update_nor_event(scene: 
     reaped: list[Any] = []
     while len(reaped) < 3:
         assert time.monotonic() < deadline
-        reaped += [job.key for job in scene.reaper().sweep().reaped]
+        reaped += [one.job.key for one in scene.reaper().sweep().reaped]
     assert sorted(reaped) == keys
 
 
@@ -230,11 +230,11 @@ def test_kill_9_of_workers_in_a_loop_loses_no_job_and_doubles_none(scene: Scene)
     assert scene.execute(
         "SELECT DISTINCT fail_code, fail_reason FROM jobs WHERE status = 'failed'"
     ) == [("timeout", "lease_expired")]
-    told = Counter(scene.kinds())
-    assert told["reaper:requeued"] == requeues >= gang.kills // 4
-    assert told["reaper:failed(timeout)"] == failures
-    assert told["worker:completed"] == JOBS - failures
-    assert told["worker:claimed"] == JOBS + requeues
+    counted = Counter(scene.kinds())
+    assert counted["reaper:requeued"] == requeues >= gang.kills // 4
+    assert counted["reaper:failed(timeout)"] == failures
+    assert counted["worker:completed"] == JOBS - failures
+    assert counted["worker:claimed"] == JOBS + requeues
     assert_no_two_live_leases(scene)
 
 

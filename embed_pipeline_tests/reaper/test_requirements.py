@@ -156,13 +156,13 @@ def test_every_action_is_an_event_and_a_metric(
 
     scene.reaper().sweep()
 
-    failed, told = scene.events()
+    failed, requeued = scene.events()
     assert (failed["type"], failed["table"]) == ("reaper:failed(timeout)", "jobs")
-    assert told.keys() == {"type", "table", "details"}
-    assert (told["type"], told["table"]) == ("reaper:requeued", "asr_jobs")
-    assert told["details"]["stage"] == "asr"
-    assert told["details"]["max_attempts"] == 5
-    assert told["details"]["backoff_sec"] == 30
+    assert requeued.keys() == {"type", "table", "details"}
+    assert (requeued["type"], requeued["table"]) == ("reaper:requeued", "asr_jobs")
+    assert requeued["details"]["stage"] == "asr"
+    assert requeued["details"]["max_attempts"] == 5
+    assert requeued["details"]["backoff_sec"] == 30
     metrics = dict(emitted)["reaper.swept"]["metrics"]
     assert isinstance(metrics, dict)
     assert (metrics["reaper.requeues"], metrics["reaper.failures"]) == (1, 1)
@@ -197,11 +197,11 @@ def test_null_lease_from_old_worker_is_tolerated(scene: Scene, table: str) -> No
     nulls = {"lease_expires_at": None, "lease_token": None, "attempt_count": None}
     silent = scene.processing(table, **nulls, last_heartbeat_at=-3 * lease - SECOND)
     quiet = scene.processing(table, **nulls, last_heartbeat_at=-3 * lease + 20 * SECOND)
-    untold = scene.processing(table, **nulls, last_heartbeat_at=None)
+    unknown = scene.processing(table, **nulls, last_heartbeat_at=None)
 
     result = scene.reaper().sweep()
 
-    statuses = [scene.row(key, table)["status"] for key in (silent, quiet, untold)]
+    statuses = [scene.row(key, table)["status"] for key in (silent, quiet, unknown)]
     assert statuses == ["queued", "processing", "processing"]
     assert 25 < scene.row(silent, table)["due_in"] <= 30
     assert (result.requeues, result.left_alone) == (1, 1)
@@ -218,8 +218,8 @@ def test_row_that_somebody_has_locked_is_passed_over(scene: Scene, url: str) -> 
     worker.close()
     after = scene.reaper().sweep()
 
-    assert [job.key for job in during.reaped] == [free]
-    assert [job.key for job in after.reaped] == [locked]
+    assert [one.job.key for one in during.reaped] == [free]
+    assert [one.job.key for one in after.reaped] == [locked]
 
 
 def test_job_of_a_dead_worker_is_finished_by_another(scene: Scene) -> None:

@@ -1,4 +1,4 @@
-"""The reaper as a service: every interval, through errors, until told to stop."""
+"""The reaper as a service: every interval, through errors, until stopped."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_watch_sweeps_every_interval_and_survives_errors() -> None:
     assert reaper.starts == [0, 60, 120, 180, 240, 300]
 
 
-def test_database_that_is_down_is_told_and_swept_when_it_is_back(scene: Scene) -> None:
+def test_database_that_is_down_is_logged_and_swept_when_it_is_back(scene: Scene) -> None:
     down = Reaper(PostgresDatabase(NOWHERE)).sweep()
 
     assert [problem.partition(":")[0] for problem in down.problems] == ["jobs", "asr_jobs"]

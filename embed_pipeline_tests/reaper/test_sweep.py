@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -12,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from embed_pipeline import telemetry
-from embed_pipeline.ports.queue_control import Counters
 from embed_pipeline.reaper import PostgresDatabase, Reaper, migrate, sweep
 from embed_pipeline_tests.reaper.scene import MINUTE, POLICY, SECOND, Scene
 
@@ -34,13 +34,13 @@ def test_only_processing_rows_with_an_ended_lease_are_touched(scene: Scene) -> N
     result = scene.reaper().sweep()
 
     after = [scene.row(key) for key in others]
-    assert [job.key for job in result.reaped] == [expired]
+    assert [one.job.key for one in result.reaped] == [expired]
     for row in before + after:
         del row["due_in"]
     assert after == before
 
 
-def test_mixed_stages_are_judged_by_their_own_silence(scene: Scene) -> None:
+def test_mixed_stages_are_decided_by_their_own_silence(scene: Scene) -> None:
     silent: dict[str, Any] = {"lease_expires_at": None, "last_heartbeat_at": -50 * MINUTE}
     stages = ["clip", "asr", "burnin", "thumbnail", None]
     keys = {stage: scene.processing(**silent, stage=stage) for stage in stages}
@@ -80,7 +80,7 @@ def test_nulls_everywhere_but_in_the_lease_are_tolerated(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("lease", "heartbeat"), [("-infinity", None), ("-infinity", "infinity"), (None, "-infinity")]
 )
-def test_infinite_moments_do_not_break_the_sweep(
+def test_infinite_times_do_not_break_the_sweep(
     scene: Scene, lease: str | None, heartbeat: str | None
 ) -> None:
     key = scene.processing(lease_expires_at=lease, last_heartbeat_at=heartbeat)
@@ -116,7 +116,7 @@ def test_oldest_lease_goes_first_and_is_the_lag(scene: Scene) -> None:
 
     result = scene.reaper().sweep()
 
-    assert [job.key for job in result.reaped] == [old, young]
+    assert [one.job.key for one in result.reaped] == [old, young]
     assert 2 * HOUR <= result.lag < 2 * HOUR + MINUTE
 
 
@@ -144,7 +144,7 @@ def test_broken_table_does_not_stop_the_other(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("column", ["last_heartbeat_at", "lease_expires_at"])
-def test_moments_without_a_zone_are_told_with_what_to_do(scene: Scene, column: str) -> None:
+def test_times_without_a_zone_are_reported_with_the_remedy(scene: Scene, column: str) -> None:
     scene.processing(lease_expires_at=None, last_heartbeat_at=-HOUR)
     expired = scene.processing("asr_jobs")
     scene.execute(f"ALTER TABLE jobs ALTER COLUMN {column} TYPE timestamp")
@@ -166,7 +166,7 @@ def test_row_that_the_tables_own_rules_protect_does_not_hold_up_the_rest(scene: 
 
     result = scene.reaper(batch_size=3).sweep()
 
-    assert sorted(job.key for job in result.reaped) == others
+    assert sorted(one.job.key for one in result.reaped) == others
     assert (result.refused, result.problems) == (1, ())
     assert scene.row(stubborn)["status"] == "processing"
     assert scene.kinds(stubborn) == []
@@ -184,20 +184,20 @@ CREATE TRIGGER keep BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION keep();
 def test_row_whose_change_a_trigger_withholds_is_named_and_does_not_hold_up_the_rest(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, attempts: int
 ) -> None:
-    told: dict[str, dict[str, Any]] = {}
-    monkeypatch.setattr(telemetry, "emit", lambda name, **facts: told.update({name: facts}))
+    reported: dict[str, dict[str, Any]] = {}
+    monkeypatch.setattr(telemetry, "emit", lambda name, **facts: reported.update({name: facts}))
     scene.execute(PROTECT)
     stubborn = scene.processing(payload="{}", lease_expires_at=-HOUR, attempt_count=attempts)
     others = [scene.processing() for _ in range(5)]
 
     result = scene.reaper(batch_size=3).sweep()
 
-    assert sorted(job.key for job in result.reaped) == others
+    assert sorted(one.job.key for one in result.reaped) == others
     assert (result.refused, result.problems) == (1, ())
     assert scene.row(stubborn)["status"] == "processing"
     assert scene.kinds(stubborn) == []
-    assert told["reaper.rows_refused"]["job_ids"] == [str(stubborn)]
-    assert f"leaves row {stubborn} as it was" in str(told["reaper.rows_refused"]["error"])
+    assert reported["reaper.rows_refused"]["job_ids"] == [str(stubborn)]
+    assert f"leaves row {stubborn} as it was" in str(reported["reaper.rows_refused"]["error"])
 
 
 def test_batch_of_protected_rows_alone_does_not_hold_up_what_comes_behind(scene: Scene) -> None:
@@ -209,7 +209,7 @@ def test_batch_of_protected_rows_alone_does_not_hold_up_what_comes_behind(scene:
 
     result = scene.reaper(batch_size=2).sweep()
 
-    assert [job.key for job in result.reaped] == [expired, silent]
+    assert [one.job.key for one in result.reaped] == [expired, silent]
     assert (result.refused, result.problems) == (2, ())
 
 
@@ -224,7 +224,7 @@ def test_table_that_protects_too_many_rows_is_a_problem_after_what_could_be_done
 
     result = scene.reaper(batch_size=2).sweep()
 
-    assert [job.key for job in result.reaped] == [silent]
+    assert [one.job.key for one in result.reaped] == [silent]
     assert result.refused == 2
     assert "jobs: A trigger or rule of jobs leaves row" in result.problems[0]
 
@@ -256,44 +256,39 @@ def test_dry_run_tells_what_a_sweep_would_do_and_changes_nothing(scene: Scene) -
     assert unchanged
     assert planned.dry_run
     assert (planned.requeues, planned.failures, planned.left_alone) == (2, 1, 1)
-    assert [(job.key, job.verdict) for job in planned.reaped] == [
-        (job.key, job.verdict) for job in done.reaped
+    assert [(reaped.job.key, reaped.decision) for reaped in planned.reaped] == [
+        (reaped.job.key, reaped.decision) for reaped in done.reaped
     ]
 
 
-class Ledger(Counters):
+class Ledger:
     def __init__(self) -> None:
         self.amounts: dict[str, int] = {}
 
-    def add(self, amounts: Mapping[str, int]) -> None:
+    def __call__(self, amounts: Mapping[str, int]) -> None:
         for name, amount in amounts.items():
             self.amounts[name] = self.amounts.get(name, 0) + amount
-
-    def read(self) -> Mapping[str, int]:
-        return self.amounts
 
 
 def test_counters_add_up_over_sweeps(scene: Scene) -> None:
     ledger = Ledger()
     scene.processing()
-    scene.reaper(counters=ledger).sweep()
+    scene.reaper(count=ledger).sweep()
     scene.processing(attempt_count=9)
-    scene.reaper(counters=ledger).sweep()
+    scene.reaper(count=ledger).sweep()
 
-    counted = dict(ledger.read())
+    counted = ledger.amounts
     assert counted.pop("reaper_scan_duration_ms") > 0
     assert counted == {"reaper_requeues": 1, "reaper_failures": 1, "reaper_sweeps": 2}
 
 
-class BrokenLedger(Ledger):
-    def add(self, amounts: Mapping[str, int]) -> None:
+def test_counters_that_cannot_be_stored_do_not_undo_the_sweep(scene: Scene) -> None:
+    def refuse(amounts: Mapping[str, int]) -> None:
         raise OSError("no room")
 
-
-def test_counters_that_cannot_be_stored_do_not_undo_the_sweep(scene: Scene) -> None:
     key = scene.processing()
 
-    result = scene.reaper(counters=BrokenLedger()).sweep()
+    result = scene.reaper(count=refuse).sweep()
 
     assert (result.requeues, scene.row(key)["status"]) == (1, "queued")
 
@@ -322,15 +317,52 @@ def test_tables_with_uuid_keys_and_an_enum_status_work(
     assert scene.kinds(requeued) == ["reaper:requeued", "worker:claimed", "worker:completed"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("text", ["a", "it's {odd}"]),
+        ("varchar(20)", ["a", "b"]),
+        ("char(8)", ["a", "b"]),
+        ("integer", [1, 2]),
+        ("bigint", [1, 5_000_000_000]),
+        ("numeric", [1, 2.5]),
+        ("uuid", [str(uuid.UUID(int=1)), str(uuid.UUID(int=2))]),
+    ],
+)
+def test_keys_of_any_type_are_requeued_failed_and_claimed(
+    database: PostgresDatabase, scene: Scene, kind: str, keys: list[object]
+) -> None:
+    scene.execute("DROP TABLE jobs")
+    scene.execute(f"CREATE TABLE jobs (id {kind} PRIMARY KEY, status text)")
+    migrate(database)
+    requeued, failed = (
+        scene.processing(id=key, attempt_count=count)
+        for key, count in zip(keys, (1, 5), strict=True)
+    )
+
+    result = Reaper(database, policy=POLICY).sweep()
+    scene.execute("UPDATE jobs SET next_earliest_run_at = now()")
+    claim = scene.queue().claim("clip", "worker-b")
+
+    assert (result.requeues, result.failures, result.problems) == (1, 1, ())
+    assert scene.row(failed)["status"] == "failed"
+    assert claim is not None
+    assert claim.key == requeued
+    assert scene.queue().extend(claim)
+    assert scene.queue().complete(claim) == "done"
+    kinds = ["reaper:failed(timeout)", "reaper:requeued", "worker:claimed", "worker:completed"]
+    assert sorted(scene.kinds()) == kinds
+
+
 # Never within half a minute of now, so that a slow machine gets the same answer.
-MOMENTS = st.none() | st.integers(-120, 60).map(lambda minutes: minutes * MINUTE - 30 * SECOND)
+TIMES = st.none() | st.integers(-120, 60).map(lambda minutes: minutes * MINUTE - 30 * SECOND)
 ROWS = st.lists(
     st.tuples(
         st.sampled_from(["clip", "asr", "burnin", "other", None]),
         st.none() | st.integers(0, 6),
         st.none() | st.integers(0, 6),
-        MOMENTS,
-        MOMENTS,
+        TIMES,
+        TIMES,
     ),
     min_size=1,
     max_size=8,
@@ -342,7 +374,7 @@ ROWS = st.lists(
 )
 @given(rows=ROWS)
 def test_sweep_does_with_any_row_what_the_policy_says(scene: Scene, rows: list[Any]) -> None:
-    """The statement and `policy.verdict_on` know the same rules."""
+    """The statement and `policy.decide` know the same rules."""
     scene.execute("TRUNCATE jobs, job_events")
     expected = {}
     for stage, attempts, maximum, lease, heartbeat in rows:

@@ -78,7 +78,7 @@ def test_what_is_no_table_name_never_reaches_a_query(name: str) -> None:
         JobTable(name, unstaged=Stage.CLIP)
 
 
-def test_claim_of_a_row_with_an_infinite_moment_works(scene: Scene) -> None:
+def test_claim_of_a_row_with_an_infinite_time_works(scene: Scene) -> None:
     key = scene.add(stage="clip", next_earliest_run_at="-infinity")
 
     assert claimed(scene).key == key

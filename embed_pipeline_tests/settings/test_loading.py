@@ -26,7 +26,7 @@ def test_nothing_set_means_local_with_sqlite_and_the_offline_model() -> None:
     settings = load_settings({})
 
     assert settings.environment is Environment.LOCAL
-    assert settings.stores.backend is StoreName.SQLITE
+    assert (settings.stores.queue, settings.stores.graph) == (StoreName.SQLITE, StoreName.SQLITE)
     assert settings.provider.name is ProviderName.LOCAL
     assert settings.home == Path(".embed_pipeline")
     assert settings.notes == (
@@ -47,7 +47,7 @@ def test_the_environment_chooses_the_defaults(
 ) -> None:
     settings = load_settings(environ)
 
-    assert settings.stores.backend == store
+    assert (settings.stores.queue, settings.stores.graph) == (store, store)
     assert settings.provider.name == provider
     assert (settings.provider.model, settings.provider.dimensions) == (model, dimensions)
     assert settings.notes == ()

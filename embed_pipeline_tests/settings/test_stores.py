@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from embed_pipeline.settings import StoreName, load_settings
+from embed_pipeline.settings.shape import GRAPH_STORES
 from embed_pipeline_tests.settings.environments import PRODUCTION, problems
 
 NEO4J = {
@@ -10,33 +13,42 @@ NEO4J = {
     "EMBED_ENV": "test",
     "EMBED_STORE": "neo4j",
 }
+POSTGRES = {
+    "EMBED_ENV": "test",
+    "EMBED_QUEUE_STORE": "postgres",
+    "EMBED_QUEUE_URI": "postgresql://db.example",
+    "EMBED_QUEUE_USER": "queue",
+    "EMBED_QUEUE_PASSWORD": "queue-pw-for-tests",
+    "EMBED_QUEUE_DATABASE": "dagster",
+}
 
 
 def test_neo4j_settings_carry_both_servers() -> None:
     stores = load_settings(PRODUCTION).stores
 
-    assert stores.queue is not None
-    assert stores.graph is not None
-    assert (stores.queue.user, stores.queue.database) == ("neo4j", "embedding-jobs")
-    assert (stores.graph.user, stores.graph.database) == ("neo4j", "neo4j")
-    assert stores.queue.password.get_secret_value() == "queue-pw-for-tests"
+    assert stores.queue_server is not None
+    assert stores.graph_server is not None
+    assert (stores.queue_server.user, stores.queue_server.database) == ("neo4j", "embedding-jobs")
+    assert (stores.graph_server.user, stores.graph_server.database) == ("neo4j", "neo4j")
+    assert stores.queue_server.password.get_secret_value() == "queue-pw-for-tests"
 
 
 def test_sqlite_needs_no_server() -> None:
     stores = load_settings({"EMBED_ENV": "local"}).stores
 
-    assert (stores.backend, stores.queue, stores.graph) == (StoreName.SQLITE, None, None)
+    assert (stores.queue, stores.graph) == (StoreName.SQLITE, StoreName.SQLITE)
+    assert (stores.queue_server, stores.graph_server) == (None, None)
 
 
 @pytest.mark.parametrize("part", ["QUEUE_URI", "QUEUE_PASSWORD", "GRAPH_URI", "GRAPH_PASSWORD"])
 @pytest.mark.parametrize("empty", [True, False])
 def test_neo4j_without_a_server_or_password_is_refused(part: str, empty: bool) -> None:
-    variable = f"EMBED_{part}"
+    variable, role = f"EMBED_{part}", part.partition("_")[0].lower()
     environ = {name: text for name, text in NEO4J.items() if name != variable}
 
     told = problems({**environ, variable: ""} if empty else environ)
 
-    assert told == (f"{variable} must be set when the store is neo4j.",)
+    assert told == (f"{variable} must be set when the {role} store is neo4j.",)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +106,7 @@ def test_self_signed_certificates_are_for_tests_only() -> None:
     told = problems({**PRODUCTION, **uri})
 
     assert told[0].startswith("EMBED_QUEUE_URI must be bolt://")
-    assert load_settings({**NEO4J, **uri}).stores.queue is not None
+    assert load_settings({**NEO4J, **uri}).stores.queue_server is not None
 
 
 @pytest.mark.parametrize(
@@ -115,7 +127,7 @@ def test_one_database_for_queue_and_graph_is_refused(queue: str, graph: str) -> 
         "EMBED_QUEUE_DATABASE must be another database than EMBED_GRAPH_DATABASE, or be on another"
         " server (EMBED_QUEUE_URI): queue and graph are never kept together.",
     )
-    assert load_settings(environ).stores.backend is StoreName.NEO4J
+    assert load_settings(environ).stores.queue is StoreName.NEO4J
 
 
 def test_two_community_servers_may_use_the_same_database_name() -> None:
@@ -126,11 +138,200 @@ def test_two_community_servers_may_use_the_same_database_name() -> None:
         "EMBED_QUEUE_DATABASE": "neo4j",
     }
 
-    assert load_settings(environ).stores.backend is StoreName.NEO4J
+    assert load_settings(environ).stores.queue is StoreName.NEO4J
 
 
-@pytest.mark.parametrize("name", ["", "ab", "1abc", "a b c", "system", "SYSTEM", "a`b"])
+@pytest.mark.parametrize("name", ["", "ab", "1abc", "a b c", "system", "SYSTEM", "a_b_c", "a`b"])
 def test_bad_database_names_are_refused(name: str) -> None:
     (sentence,) = problems({**PRODUCTION, "EMBED_QUEUE_DATABASE": name})
 
-    assert sentence.startswith("EMBED_QUEUE_DATABASE must be a database name of 3 to 63 ")
+    assert sentence.startswith("EMBED_QUEUE_DATABASE must be a database name of ")
+
+
+PAIRS = [(queue, graph) for queue in StoreName for graph in GRAPH_STORES]
+
+
+@pytest.mark.parametrize(("queue", "graph"), PAIRS)
+def test_queue_and_graph_stores_are_chosen_apart(queue: StoreName, graph: StoreName) -> None:
+    servers = POSTGRES if queue is StoreName.POSTGRES else NEO4J
+    environ = {**NEO4J, **servers, "EMBED_QUEUE_STORE": queue, "EMBED_GRAPH_STORE": graph}
+
+    stores = load_settings(environ).stores
+
+    assert (stores.queue, stores.graph) == (queue, graph)
+    assert (stores.queue_server is None) == (queue is StoreName.SQLITE)
+    assert (stores.graph_server is None) == (graph is StoreName.SQLITE)
+
+
+def test_the_store_of_one_wins_over_the_store_of_both() -> None:
+    environ = {"EMBED_ENV": "test", "EMBED_STORE": "neo4j", "EMBED_QUEUE_STORE": "sqlite"}
+
+    told = problems(environ)
+
+    assert {sentence.split()[0] for sentence in told} == {"EMBED_GRAPH_URI", "EMBED_GRAPH_PASSWORD"}
+
+
+@pytest.mark.parametrize("variable", ["EMBED_STORE", "EMBED_GRAPH_STORE"])
+def test_postgres_keeps_only_queues(variable: str) -> None:
+    assert problems({"EMBED_ENV": "test", variable: "postgres"}) == (
+        f"{variable} must be sqlite or neo4j, got 'postgres'.",
+    )
+
+
+class TestPostgres:
+    @pytest.mark.parametrize("part", ["URI", "USER", "DATABASE", "PASSWORD"])
+    def test_all_that_is_needed_must_be_set(self, part: str) -> None:
+        variable = f"EMBED_QUEUE_{part}"
+
+        (sentence,) = problems({n: t for n, t in POSTGRES.items() if n != variable})
+
+        assert sentence.startswith(f"{variable} must be set when the queue store is postgres")
+
+    @pytest.mark.parametrize("uri", ["postgresql://localhost:5433", "postgresql://?host=/run/pg"])
+    def test_on_this_machine_it_needs_no_password_and_no_encryption(self, uri: str) -> None:
+        environ = {**POSTGRES, "EMBED_QUEUE_URI": uri, "EMBED_QUEUE_PASSWORD": ""}
+
+        loaded = load_settings(environ)
+
+        server = loaded.stores.queue_server
+        assert server is not None
+        assert server.uri == f"{uri}{'&' if '?' in uri else '?'}sslmode=prefer"
+        assert (server.schema, loaded.notes) == ("embed_pipeline", ())
+
+    @pytest.mark.parametrize(
+        ("given", "used"),
+        [
+            ("", "?sslmode=verify-full&sslrootcert=system"),
+            ("?sslmode=verify-full", "?sslmode=verify-full&sslrootcert=system"),
+            ("?sslrootcert=/ca.pem", "?sslrootcert=/ca.pem&sslmode=verify-full"),
+            ("?sslmode=verify-full&sslrootcert=/ca.pem",) * 2,
+        ],
+    )
+    def test_another_machine_is_verified_unless_the_uri_says_less(
+        self, given: str, used: str
+    ) -> None:
+        uri = "postgresql://db.example:5432"
+
+        loaded = load_settings({**POSTGRES, "EMBED_QUEUE_URI": uri + given})
+
+        assert loaded.stores.queue_server is not None
+        assert loaded.stores.queue_server.uri == uri + used
+        assert loaded.notes == ()
+
+    @pytest.mark.parametrize("mode", ["require", "verify-ca"])
+    def test_encryption_without_verification_is_noted(self, mode: str) -> None:
+        uri = f"postgresql://db.example?sslmode={mode}"
+
+        loaded = load_settings({**POSTGRES, "EMBED_QUEUE_URI": uri})
+
+        assert loaded.notes == (
+            f"EMBED_QUEUE_URI has sslmode={mode}: the connection is encrypted, but the server's"
+            " name is not verified. Use verify-full.",
+        )
+
+    @pytest.mark.parametrize("mode", ["disable", "allow", "prefer"])
+    def test_plaintext_to_another_machine_needs_a_permission(self, mode: str) -> None:
+        environ = {**POSTGRES, "EMBED_QUEUE_URI": f"postgresql://db.example?sslmode={mode}"}
+
+        assert problems(environ) == (
+            "EMBED_QUEUE_URI must use sslmode=verify-full or require because its host is not"
+            " loopback (EMBED_QUEUE_ALLOW_PLAINTEXT=true allows plain text).",
+        )
+        assert load_settings({**environ, "EMBED_QUEUE_ALLOW_PLAINTEXT": "true"}).notes == (
+            "EMBED_QUEUE_ALLOW_PLAINTEXT is true: password and data travel unencrypted to"
+            " EMBED_QUEUE_URI.",
+        )
+
+    @pytest.mark.parametrize(
+        "uri",
+        [
+            "bolt://localhost",
+            "postgresql://",
+            "postgresql://db.example/jobs",
+            "postgresql://db.example?sslmode=always",
+            "postgresql://localhost?hostaddr=10.0.0.1",
+            "postgresql://db.example?password=hunter22",
+            "postgresql://db.example?options=-csearch_path%3Dx",
+        ],
+    )
+    def test_other_uris_are_refused(self, uri: str) -> None:
+        (sentence,) = problems({**POSTGRES, "EMBED_QUEUE_URI": uri})
+
+        assert sentence.startswith("EMBED_QUEUE_URI must be postgresql:// followed by a host")
+        assert "hunter22" not in sentence
+
+    def test_credentials_in_the_uri_are_refused(self) -> None:
+        (sentence,) = problems({**POSTGRES, "EMBED_QUEUE_URI": "postgresql://me:hunter22@db"})
+
+        assert sentence == (
+            "EMBED_QUEUE_URI must not carry credentials: they are EMBED_QUEUE_USER and"
+            " EMBED_QUEUE_PASSWORD."
+        )
+
+    @pytest.mark.parametrize("schema", ["", "Jobs", "1st", "a-b", "pg_jobs", "x" * 64])
+    def test_bad_schema_names_are_refused(self, schema: str) -> None:
+        (sentence,) = problems({**POSTGRES, "EMBED_QUEUE_SCHEMA": schema})
+
+        assert sentence.startswith("EMBED_QUEUE_SCHEMA must be a name of up to 63 lower-case")
+
+
+class TestNeo4jsOwnVariables:
+    GIVEN: ClassVar = {
+        "EMBED_ENV": "test",
+        "EMBED_GRAPH_STORE": "neo4j",
+        "NEO4J_URI": "neo4j+s://aura.example",
+        "NEO4J_USERNAME": "someone",
+        "NEO4J_PASSWORD": "aura-pw-for-tests",
+        "NEO4J_DATABASE": "people",
+    }
+
+    def test_they_name_the_graphs_server(self) -> None:
+        server = load_settings(self.GIVEN).stores.graph_server
+
+        assert server is not None
+        assert (server.uri, server.user, server.database) == (
+            "neo4j+s://aura.example",
+            "someone",
+            "people",
+        )
+        assert server.password.get_secret_value() == "aura-pw-for-tests"
+
+    def test_they_never_select_a_store(self) -> None:
+        environ = {**self.GIVEN, "EMBED_GRAPH_STORE": "sqlite", "NEO4J_DATABASE": "no such name"}
+
+        assert load_settings(environ).stores.graph_server is None
+
+    @pytest.mark.parametrize("part", ["URI", "USER", "PASSWORD", "DATABASE"])
+    def test_any_variable_of_ours_sets_all_of_them_aside(self, part: str) -> None:
+        ours = {**NEO4J, "EMBED_GRAPH_USER": "me", "EMBED_GRAPH_DATABASE": "people"}
+        variable = f"EMBED_GRAPH_{part}"
+
+        told = problems({**self.GIVEN, variable: ours[variable]})
+
+        missing = {"EMBED_GRAPH_URI", "EMBED_GRAPH_PASSWORD"} - {variable}
+        assert {sentence.split()[0] for sentence in told} == missing
+
+    def test_problems_name_the_variable_that_was_read(self) -> None:
+        plain = {**self.GIVEN, "NEO4J_URI": "bolt://aura.example"}
+        del plain["NEO4J_PASSWORD"]
+
+        assert problems(plain) == ("NEO4J_PASSWORD must be set when the graph store is neo4j.",)
+        assert problems({**self.GIVEN, "NEO4J_URI": "bolt://aura.example"}) == (
+            "NEO4J_URI must use bolt+s:// or neo4j+s:// because its host is not loopback"
+            " (EMBED_GRAPH_ALLOW_PLAINTEXT=true allows plain text).",
+        )
+
+    def test_one_database_for_both_is_refused_here_too(self) -> None:
+        environ = {
+            **self.GIVEN,
+            "EMBED_QUEUE_STORE": "neo4j",
+            "EMBED_QUEUE_URI": self.GIVEN["NEO4J_URI"],
+            "EMBED_QUEUE_PASSWORD": "queue-pw-for-tests",
+            "EMBED_QUEUE_DATABASE": "people",
+        }
+
+        (sentence,) = problems(environ)
+
+        assert sentence.startswith(
+            "EMBED_QUEUE_DATABASE must be another database than NEO4J_DATABASE"
+        )

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from embed_pipeline import stores
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.stores import neo4j
 from embed_pipeline.stores.config import Server, StoreConfig
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline_tests.neo4j_bed.client import BedServer
@@ -28,6 +30,11 @@ def config_of(queue: Server, graph: Server) -> StoreConfig:
     return StoreConfig(
         home=Path(), policy=QueuePolicy(), mapping=EntityMapping(), queue=queue, graph=graph
     )
+
+
+def initialise(config: StoreConfig) -> list[str]:
+    """As `embed-pipeline init` does with both stores in Neo4j."""
+    return stores.initialise(neo4j, neo4j, config)
 
 
 def statements_sent(monkeypatch: pytest.MonkeyPatch) -> list[Statement]:

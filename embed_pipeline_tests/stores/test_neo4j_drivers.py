@@ -18,13 +18,18 @@ from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.errors import SchemaMissing, StoreAccessDenied, StoreUnavailable
 from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.stores.config import StoreConfig
-from embed_pipeline.stores.neo4j import initialise, open_graph, open_queue
+from embed_pipeline.stores.neo4j import open_graph, open_queue
 from embed_pipeline.stores.neo4j.driver.database import CONNECT_TIMEOUT, Neo4jDatabase
 from embed_pipeline_tests.clocks import SECOND
 from embed_pipeline_tests.contracts.job_store.scene import take
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_graph import database_of
-from embed_pipeline_tests.stores.neo4j_stores import config_of, server_of, statements_sent
+from embed_pipeline_tests.stores.neo4j_stores import (
+    config_of,
+    initialise,
+    server_of,
+    statements_sent,
+)
 
 LOOK = "RETURN 1 AS one"
 LIMIT = RateLimit(requests=10, interval=SECOND)

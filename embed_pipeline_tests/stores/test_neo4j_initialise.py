@@ -12,11 +12,11 @@ import pytest
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
 from embed_pipeline.stores.config import StoreConfig
-from embed_pipeline.stores.neo4j import initialise, open_graph
+from embed_pipeline.stores.neo4j import open_graph
 from embed_pipeline.stores.neo4j.graph import search as vector_search
 from embed_pipeline_tests.contracts.entity_store.scene import MODEL, add_embedded, uid, vector
 from embed_pipeline_tests.neo4j_bed.client import BedServer
-from embed_pipeline_tests.stores.neo4j_stores import config_of, server_of
+from embed_pipeline_tests.stores.neo4j_stores import config_of, initialise, server_of
 
 PICTURE = "MATCH (n) RETURN labels(n) AS labels, properties(n) AS properties ORDER BY n.uid"
 RULES = "SHOW INDEXES YIELD name, type WHERE type <> 'LOOKUP' RETURN name ORDER BY name"

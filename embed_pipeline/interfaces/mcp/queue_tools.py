@@ -6,15 +6,15 @@ from datetime import datetime
 
 from pydantic import Field
 
-from embed_pipeline.domain.embedding import Coverage
-from embed_pipeline.domain.job import QueueStatus
 from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import CriticalError, ErrorCategory, TransientError
+from embed_pipeline.interfaces.mcp.remedies import advice_for_gaps
 from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments
 from embed_pipeline.telemetry import redact
 from embed_pipeline.usecases.entities.force import MOST
-from embed_pipeline.usecases.queue import readiness as looking
+from embed_pipeline.usecases.insight.coverage import read_coverage
 from embed_pipeline.usecases.queue.control import retry_failed
+from embed_pipeline.usecases.queue.readiness import check_readiness
 from embed_pipeline.worker.context import Services
 
 UNREACHABLE = "CRITICAL (queue unreachable)"
@@ -52,14 +52,14 @@ class StatusAnswer(Answer):
 
 
 def _status(services: Services, given: Arguments) -> StatusAnswer:
-    coverage = services.graph.coverage(model=services.model)
-    queue = services.jobs.get_queue_status()
-    outlook = looking.look(services.jobs, services.limiter, model=services.model)
+    report = read_coverage(services)
+    coverage, queue = report.coverage, report.queue
+    readiness = check_readiness(services.jobs, services.limiter, model=services.model)
     percent = "no entities" if coverage.percent is None else f"{coverage.percent:.1f} %"
     return StatusAnswer(
         message=(
             f"{coverage.embedded} of {coverage.entities} entities have a good vector "
-            f"({percent}). Jobs: {queue.pending + queue.processing} queued, "
+            f"({percent}). Jobs: {report.queued} queued, "
             f"{queue.failed} failed."
         ),
         model=services.model,
@@ -73,22 +73,10 @@ def _status(services: Services, given: Arguments) -> StatusAnswer:
         processing=queue.processing,
         completed=queue.completed,
         failed=queue.failed,
-        queue=services.jobs.switch.read().state,
-        idle_because=outlook.reason,
-        remedies=_remedies(coverage, queue),
+        queue=report.switch.state,
+        idle_because=readiness.reason,
+        remedies=advice_for_gaps(report.remedies),
     )
-
-
-def _remedies(coverage: Coverage, queue: QueueStatus) -> list[str]:
-    queued = queue.pending + queue.processing
-    remedies = []
-    if queued:
-        remedies.append(f"queued ({queued}): a running worker embeds them by itself.")
-    if coverage.entities - coverage.embedded > queued + queue.failed:
-        remedies.append("not queued: force_generate_embedding, or wait for the next discovery.")
-    if queue.failed:
-        remedies.append(f"failed ({queue.failed}): retry_failed_jobs, once the cause is gone.")
-    return remedies
 
 
 STATUS = AgentTool(
@@ -96,7 +84,7 @@ STATUS = AgentTool(
     title="Status of the embeddings",
     description=(
         "The true state, counted: how many entities have a good vector, what the others lack, "
-        "how many jobs wait, run or failed, whether workers may take jobs, and what mends each "
+        "how many jobs wait, run or failed, whether workers may take jobs, and what closes each "
         "gap. On a large graph it takes seconds."
     ),
     arguments=Arguments,

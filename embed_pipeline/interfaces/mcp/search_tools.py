@@ -6,9 +6,10 @@ from datetime import datetime
 
 from pydantic import Field
 
-from embed_pipeline.domain.diagnosis import Finding, Reason
+from embed_pipeline.domain.diagnosis import Diagnosis, Reason
 from embed_pipeline.domain.embedding import MOST_HITS, SearchResult, VectorDefect
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.interfaces.mcp.remedies import advice_for
 from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments, Shape
 from embed_pipeline.usecases.insight import search as searching
 from embed_pipeline.usecases.insight.why import why
@@ -125,7 +126,7 @@ class EntityFinding(Shape):
     due_at: datetime | None
     """When it goes on by itself, as far as that is known."""
     remedy: str | None
-    """The command with which a person mends it; null when nothing need be done."""
+    """What to do: a tool to call, or what to ask a person for; null: wait."""
     key: str | None
     """The entity's key; null when there is no such entity."""
 
@@ -144,14 +145,14 @@ def _why(services: Services, given: WhyArguments) -> WhyAnswer:
     )
 
 
-def _as_answer(finding: Finding) -> EntityFinding:
+def _as_answer(finding: Diagnosis) -> EntityFinding:
     return EntityFinding(
         message=finding.message,
         reason=finding.reason,
         findable=finding.findable,
         flaw=finding.defect,
         due_at=finding.due_at,
-        remedy=finding.remedy,
+        remedy=advice_for(finding),
         key=None if finding.entity is None else finding.entity.uid,
     )
 
@@ -162,7 +163,7 @@ WHY = AgentTool(
     description=(
         "Why an entity cannot be found by `semantic_search`, or when it will be: whether it "
         "exists, has a vector of its present text, is queued and what holds the queue up, or "
-        "failed and with which error; with the command that mends it. Cheap on any graph."
+        "failed and with which error; and what to do about it. Cheap on any graph."
     ),
     arguments=WhyArguments,
     answer=WhyAnswer,

@@ -1,16 +1,16 @@
-"""The production backend: two Neo4j databases, one for the queue, one for the graph."""
+"""The production backend: a Neo4j database for the queue, another one for the graph."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 
 from embed_pipeline.domain.check import CheckResult
 from embed_pipeline.domain.policy import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
-from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline.stores.config import Server, StoreConfig
+from embed_pipeline.stores.config import Location, Server, StoreConfig
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.driver.database import (
     CONNECT_TIMEOUT,
@@ -47,44 +47,56 @@ def open_graph(config: StoreConfig) -> GraphEntityStore:
     return GraphEntityStore(Neo4jGraph(database, mapping=config.mapping))
 
 
-def diagnose(config: StoreConfig) -> list[CheckResult]:
-    clock = config.clock or SystemClock()
-    queue, graph = _database(config.queue, config), _database(config.graph, config)
-    check_graph = partial(schema.check_graph, mapping=config.mapping)
-    try:
-        return [
-            *diagnose_database("queue", queue, check_schema=schema.check_queue, now=clock.now),
-            *diagnose_database("graph", graph, check_schema=check_graph, now=clock.now),
-        ]
-    finally:
-        queue.close()
-        graph.close()
+def locate_queue(config: StoreConfig) -> Location:
+    with closing(_database(config.queue, config)) as database:
+        return schema.locate(database, "queue")
 
 
-def initialise(config: StoreConfig) -> list[str]:
-    """Constraints and indexes, where they are missing.
+def locate_graph(config: StoreConfig) -> Location:
+    with closing(_database(config.graph, config)) as database:
+        return schema.locate(database, "graph")
 
-    The graph's data is not touched; jobs that another program wrote are made whole.
-    """
-    queue, graph = _database(config.queue, config), _database(config.graph, config)
-    try:
-        schema.refuse_shared(queue, graph, config.mapping)
-        adopted = schema.prepare_queue(queue, max_attempts=config.policy.max_attempts)
-        schema.prepare_graph(graph, config.mapping)
-        entities = Neo4jGraph(graph, mapping=config.mapping)
-        for record in entities.read(lambda tx: tx.models()):
-            entities.ensure_indexes(record)
-        left = sentences_on_jobs_left(queue)
-    finally:
-        queue.close()
-        graph.close()
-    sentences = [
-        f"The queue is ready in the database {queue.database} at {queue.uri}.",
-        f"The graph is ready in the database {graph.database} at {graph.uri}.",
-    ]
+
+def initialise_queue(config: StoreConfig) -> list[str]:
+    """Constraints and indexes, where they are missing; jobs of another program are adopted."""
+    with closing(_database(config.queue, config)) as database:
+        schema.refuse_entities(database, config.mapping)
+        adopted = schema.prepare_queue(database, max_attempts=config.policy.max_attempts)
+        left = sentences_on_jobs_left(database)
+    sentences = [f"The queue is ready in the database {database.database} at {database.uri}."]
     if adopted:
         sentences.append(f"{adopted} jobs of another program were adopted.")
     return sentences + left
+
+
+def initialise_graph(config: StoreConfig) -> list[str]:
+    """Constraints and indexes, where they are missing; entities are not touched."""
+    with closing(_database(config.graph, config)) as database:
+        schema.prepare_graph(database, config.mapping)
+        graph = Neo4jGraph(database, mapping=config.mapping)
+        for record in graph.read(lambda tx: tx.models()):
+            graph.ensure_indexes(record)
+    return [f"The graph is ready in the database {database.database} at {database.uri}."]
+
+
+def diagnose_queue(config: StoreConfig) -> list[CheckResult]:
+    return _diagnose("queue", config.queue, config, schema.check_queue)
+
+
+def diagnose_graph(config: StoreConfig) -> list[CheckResult]:
+    check = partial(schema.check_graph, mapping=config.mapping)
+    return _diagnose("graph", config.graph, config, check)
+
+
+def _diagnose(
+    role: str,
+    server: Server | None,
+    config: StoreConfig,
+    check_schema: Callable[[Neo4jDatabase], None],
+) -> list[CheckResult]:
+    clock = config.clock or SystemClock()
+    with closing(_database(server, config)) as database:
+        return diagnose_database(role, database, check_schema=check_schema, now=clock.now)
 
 
 def _database(
@@ -93,8 +105,7 @@ def _database(
     *,
     check: Callable[[Neo4jDatabase], None] | None = None,
 ) -> Neo4jDatabase:
-    if server is None:
-        raise ConfigurationError(["EMBED_QUEUE_URI and EMBED_GRAPH_URI must be set for Neo4j."])
+    assert server is not None, "the settings refuse Neo4j without a server"
     return Neo4jDatabase(
         server.uri,
         user=server.user,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from pathlib import Path
+
 from embed_pipeline.domain.check import CheckResult, ok
 from embed_pipeline.domain.policy import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
-from embed_pipeline.stores.config import StoreConfig
+from embed_pipeline.stores.config import Location, StoreConfig
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.sqlite.doctor import diagnose_file
 from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
@@ -14,7 +17,6 @@ from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline.stores.sqlite.queue.rate_limiter import SqliteRateLimiter
 
 QUEUE_FILE, GRAPH_FILE = "queue.sqlite", "graph.sqlite"
-_FILES = (("queue", QUEUE_FILE), ("graph", GRAPH_FILE))
 
 
 class SqliteQueue:
@@ -36,26 +38,40 @@ def open_graph(config: StoreConfig) -> GraphEntityStore:
     return GraphEntityStore(SqliteGraph(path, mapping=config.mapping, clock=config.clock))
 
 
-def diagnose(config: StoreConfig) -> list[CheckResult]:
-    queue, graph = open_queue(config), open_graph(config)
-    try:
+def locate_queue(config: StoreConfig) -> Location:
+    return _location(config.home / QUEUE_FILE)
+
+
+def locate_graph(config: StoreConfig) -> Location:
+    return _location(config.home / GRAPH_FILE)
+
+
+def initialise_queue(config: StoreConfig) -> list[str]:
+    """The file makes its own tables on first use; this is one."""
+    with closing(open_queue(config).jobs) as jobs:
+        jobs.get_queue_status()
+    return [f"The queue is in {config.home / QUEUE_FILE}."]
+
+
+def initialise_graph(config: StoreConfig) -> list[str]:
+    """The file makes its own tables on first use; this is one."""
+    with closing(open_graph(config)) as graph:
+        graph.models()
+    return [f"The graph is in {config.home / GRAPH_FILE}."]
+
+
+def diagnose_queue(config: StoreConfig) -> list[CheckResult]:
+    with closing(open_queue(config).jobs) as jobs:
         return [
-            diagnose_file("queue", config.home / QUEUE_FILE, queue.jobs.get_queue_status),
-            diagnose_file("graph", config.home / GRAPH_FILE, graph.models),
+            diagnose_file("queue", config.home / QUEUE_FILE, jobs.get_queue_status),
             ok("clock", "leases are timed by the clock of this machine"),
         ]
-    finally:
-        queue.jobs.close()
-        graph.close()
 
 
-def initialise(config: StoreConfig) -> list[str]:
-    """Both files make their own tables on first use; this is one."""
-    queue, graph = open_queue(config), open_graph(config)
-    try:
-        queue.jobs.get_queue_status()
-        graph.models()
-    finally:
-        queue.jobs.close()
-        graph.close()
-    return [f"The {role} is in {config.home / file}." for role, file in _FILES]
+def diagnose_graph(config: StoreConfig) -> list[CheckResult]:
+    with closing(open_graph(config)) as graph:
+        return [diagnose_file("graph", config.home / GRAPH_FILE, graph.models)]
+
+
+def _location(path: Path) -> Location:
+    return Location(identity=str(path.resolve()), place=str(path))

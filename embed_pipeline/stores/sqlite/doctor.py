@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-from embed_pipeline.domain.check import CheckResult, broken, note, ok
+from embed_pipeline.domain.check import CheckResult, note, ok, problem
 from embed_pipeline.errors import EmbedPipelineError
 
 
@@ -16,10 +16,10 @@ def diagnose_file(part: str, path: Path, look: Callable[[], object]) -> CheckRes
     if not path.exists():
         return note(part, f"{path} is not there yet: the first use makes it.")
     if not os.access(path, os.W_OK):
-        return broken(part, f"{path} may not be written.", "Give this user the right to write it.")
+        return problem(part, f"{path} may not be written.", "Give this user the right to write it.")
     try:
         look()
     except EmbedPipelineError as error:
-        return broken(part, str(error), "Mend or move the file; `embed-pipeline init` makes one.")
+        return problem(part, str(error), "Mend or move the file; `embed-pipeline init` makes one.")
     size = path.stat().st_size / 1024 / 1024
     return ok(part, f"{path} ({size:,.1f} MiB, SQLite {sqlite3.sqlite_version})")

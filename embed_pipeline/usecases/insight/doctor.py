@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from importlib import metadata
 
 from embed_pipeline.domain.breaker import GRAPH
-from embed_pipeline.domain.check import CheckResult, broken, note, ok
+from embed_pipeline.domain.check import CheckResult, note, ok, problem
+from embed_pipeline.domain.diagnosis import Remedy
 from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.domain.window import Denied, Spent
 from embed_pipeline.errors import EmbedPipelineError
@@ -62,7 +63,9 @@ def check_provider(services: Services, *, within_budget: bool = True) -> CheckRe
     try:
         answer = services.provider.embed([SAMPLE])
     except EmbedPipelineError as error:
-        return broken("provider", f"{services.model}: {error}", _remedy_for(services.provider.name))
+        return problem(
+            "provider", f"{services.model}: {error}", _remedy_for(services.provider.name)
+        )
     took = (services.clock.monotonic() - before) * 1000
     size = answer.vectors.shape[1]
     return ok("provider", f"{services.model} answered in {took:,.0f} ms with {size} dimensions")
@@ -83,7 +86,7 @@ def check_model(services: Services) -> Sequence[CheckResult]:
         return [ok("model", f"the graph is embedded with {services.model}")]
     in_use = ", ".join(taking) or "no active model"
     return [
-        broken(
+        problem(
             "model",
             f"the graph is embedded with {in_use}, the settings say {services.model}",
             "Set EMBEDDING_PROVIDER, EMBEDDING_MODEL and EMBEDDING_DIMENSIONS back.",
@@ -94,11 +97,11 @@ def check_model(services: Services) -> Sequence[CheckResult]:
 def check_queue_state(services: Services) -> Sequence[CheckResult]:
     switch = services.jobs.switch.read()
     if switch.state is SwitchState.HALTED:
-        state = broken("work", f"the queue is halted: {switch.reason}", "embed-pipeline resume")
+        state = problem("work", f"the queue is halted: {switch.reason}", Remedy.RESUME)
     elif switch.state is SwitchState.PAUSED:
-        state = note("work", f"the queue is paused: {switch.reason}", "embed-pipeline resume")
+        state = note("work", f"the queue is paused: {switch.reason}", Remedy.RESUME)
     elif services.jobs.has_stale():
-        state = note("work", "jobs of vanished workers wait", "embed-pipeline recover")
+        state = note("work", "jobs of vanished workers wait", Remedy.RECOVER)
     else:
         state = ok("work", "the queue gives out jobs")
     breakers = (services.jobs.breakers.read(name) for name in (GRAPH, services.provider.name))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from embed_pipeline.domain import diagnosis as findings
-from embed_pipeline.domain.diagnosis import Finding, Prospects
+from embed_pipeline.domain import diagnosis
+from embed_pipeline.domain.diagnosis import Diagnosis, Prospects
 from embed_pipeline.domain.embedding import VectorDefect
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EmbedJob, EntityUid, JobStatus
@@ -17,52 +17,54 @@ COUNTED_AHEAD = 10_000
 
 def why(
     services: Services, *, name: str | None = None, key: EntityUid | None = None
-) -> tuple[Finding, ...]:
-    """A finding for each entity of that name, or for the one of that key, which wins.
+) -> tuple[Diagnosis, ...]:
+    """A diagnosis for each entity of that name, or for the one of that key, which wins.
 
     Deleted namesakes are told only where no valid entity has the name. Costs a few seeks and one
     bounded count, whatever the size of graph and queue.
     """
     if key is not None:
         entity = services.graph.get_entity(key)
-        return (_finding(services, entity) if entity else findings.unknown(f"has the key {key!r}"),)
+        return (
+            _diagnose(services, entity) if entity else diagnosis.unknown(f"has the key {key!r}"),
+        )
     if name is None or not name.strip():
         raise RequestError("A name or a key must be given.")
     namesakes = services.graph.find_by_name(name, limit=MOST_NAMESAKES)
     if not namesakes and name != name.strip():
         namesakes = services.graph.find_by_name(name.strip(), limit=MOST_NAMESAKES)
     if not namesakes:
-        return (findings.unknown(f"is named {name!r}"),)
+        return (diagnosis.unknown(f"is named {name!r}"),)
     valid = [entity for entity in namesakes if entity.is_valid]
-    return tuple(_finding(services, entity) for entity in valid or namesakes[:1])
+    return tuple(_diagnose(services, entity) for entity in valid or namesakes[:1])
 
 
-def _finding(services: Services, entity: Entity) -> Finding:
+def _diagnose(services: Services, entity: Entity) -> Diagnosis:
     if not entity.is_valid:
-        return findings.deleted(entity)
+        return diagnosis.deleted(entity)
     if not entity.text:
-        return findings.without_text(entity, services.graph.mapping.text)
+        return diagnosis.without_text(entity, services.graph.mapping.text)
     in_use = tuple(record.model for record in services.graph.models() if record.takes_vectors)
     if in_use and services.model not in in_use:
-        return findings.of_other_model(entity, configured=services.model, in_use=in_use)
+        return diagnosis.of_other_model(entity, configured=services.model, in_use=in_use)
     defect = services.graph.classify([entity.uid], model=services.model).get(entity.uid)
     if defect is None:
-        return findings.good(entity)
-    return _finding_of_job(services, entity, defect, _job_of(services, entity))
+        return diagnosis.good(entity)
+    return _diagnose_job(services, entity, defect, _job_of(services, entity))
 
 
-def _finding_of_job(
+def _diagnose_job(
     services: Services, entity: Entity, defect: VectorDefect, job: EmbedJob | None
-) -> Finding:
+) -> Diagnosis:
     match job:
         case EmbedJob(status=JobStatus.FAILED):
-            return findings.failed(entity, defect, job)
+            return diagnosis.failed(entity, defect, job)
         case EmbedJob(status=JobStatus.PROCESSING):
-            return findings.in_work(entity, defect, job, now=services.jobs.now())
+            return diagnosis.in_work(entity, defect, job, now=services.jobs.now())
         case EmbedJob(status=JobStatus.PENDING):
-            return findings.pending(entity, defect, job, _prospects(services, job))
+            return diagnosis.pending(entity, defect, job, _prospects(services, job))
         case _:
-            return findings.not_queued(entity, defect, job)
+            return diagnosis.not_queued(entity, defect, job)
 
 
 def _job_of(services: Services, entity: Entity) -> EmbedJob | None:
@@ -90,5 +92,5 @@ def _prospects(services: Services, job: EmbedJob) -> Prospects:
         refusal=refusal,
         ahead=jobs.history.ahead_of(job, limit=COUNTED_AHEAD),
         counted_to=COUNTED_AHEAD,
-        somebody_works=bool(jobs.live_owners()),
+        has_workers=bool(jobs.live_owners()),
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from embed_pipeline.domain.check import CheckResult, broken, note, ok
+from embed_pipeline.domain.check import CheckResult, note, ok, problem
 from embed_pipeline.errors import (
     ConfigurationError,
     EmbedPipelineError,
@@ -46,11 +46,11 @@ def diagnose_database(
     try:
         server = database.read(lambda tx: tx.one(COMPONENTS))
     except StoreAccessDenied as error:
-        return [broken(role, str(error), f"Set {variable}_USER and {variable}_PASSWORD.")]
+        return [problem(role, str(error), f"Set {variable}_USER and {variable}_PASSWORD.")]
     except SchemaMissing as error:
-        return [broken(role, str(error), f"Make the database, or set {variable}_DATABASE.")]
+        return [problem(role, str(error), f"Make the database, or set {variable}_DATABASE.")]
     except EmbedPipelineError as error:
-        return [broken(role, str(error), f"Start the server, or set {variable}_URI.")]
+        return [problem(role, str(error), f"Start the server, or set {variable}_URI.")]
     checks = [_version(role, place, server["version"], server["edition"], database)]
     checks.append(_clock(role, database, now))
     checks.append(_schema(role, database, check_schema))
@@ -68,7 +68,7 @@ def _version(
     if found is None:
         return note(role, f"{said}; whether that is 5.26 or newer cannot be read")
     if (int(found["major"]), int(found["minor"])) < OLDEST:
-        return broken(role, said, "Use Neo4j 5.26 or newer.")
+        return problem(role, said, "Use Neo4j 5.26 or newer.")
     return ok(role, said)
 
 
@@ -93,9 +93,9 @@ def _schema(
     try:
         check_schema(database)
     except ConfigurationError as error:
-        return broken(part, str(error), f"Set EMBED_{role.upper()}_DATABASE to one of its own.")
+        return problem(part, str(error), f"Set EMBED_{role.upper()}_DATABASE to one of its own.")
     except EmbedPipelineError as error:
-        return broken(part, str(error), "embed-pipeline init")
+        return problem(part, str(error), "embed-pipeline init")
     return ok(part, "constraints and indexes are there")
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
+from embed_pipeline.stores.config import Location
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline.stores.neo4j.graph.mapping import quoted
 from embed_pipeline.stores.neo4j.queue import adoption
@@ -50,19 +51,19 @@ class Found:
         return (rule.label, rule.properties) in self.ordered
 
 
-def refuse_shared(queue: Neo4jDatabase, graph: Neo4jDatabase, mapping: EntityMapping) -> None:
-    """Look at both before anything is written to either: two addresses may be one database, or
-    the one may have been given for the other."""
-    refuse_misfits(mapping, NEO4J)
-    found = _usable(queue, "queue")
-    _usable(graph, "graph")
-    if _id(queue) == _id(graph):
-        raise ConfigurationError(
-            [f"Queue and graph need a database each: {_place(queue)} and {_place(graph)} are one."]
-        )
+def locate(database: Neo4jDatabase, role: str) -> Location:
+    """Refuse a database that cannot be the `role`'s; nothing is written."""
+    _usable(database, role)
+    return Location(identity=_id(database), place=_place(database))
+
+
+def refuse_entities(queue: Neo4jDatabase, mapping: EntityMapping) -> None:
+    """A new queue's database may hold no entities: queue and graph may have been exchanged."""
     # Once it is the queue's, a label of the graph may well be the name of one of its own.
+    if _look(queue).versions["queue"] is not None:
+        return
     has_entities = cypher.HAS_NODES.format(label=quoted(mapping.label))
-    if found.versions["queue"] is None and queue.read(lambda tx: tx.one(has_entities))["found"]:
+    if queue.read(lambda tx: tx.one(has_entities))["found"]:
         raise ConfigurationError(
             [
                 f"The queue needs a database of its own: {_place(queue)} holds nodes labelled"

@@ -1,0 +1,101 @@
+"""Sensors that return the jobs of dead runs: on an interval, and as soon as a run ends."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+from embed_pipeline.defs.embed.jobs import embed_job, recover_stale_job
+from embed_pipeline.defs.embed.queue_sensor import STARTUP_TIME
+from embed_pipeline.defs.op import TRIGGER
+from embed_pipeline.defs.polling import (
+    EVERY_FIVE_SECONDS,
+    SensorResult,
+    concise_errors,
+    is_active,
+    sensor_status,
+)
+from embed_pipeline.ports.clock import SystemClock
+from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.worker.recover import recover_owner
+
+
+def recovery_sensors_for(interval: timedelta, running: bool) -> list[dg.SensorDefinition]:
+    return [
+        _recover_stale_sensor(interval, running),
+        _ended_run_sensor("recover_failed_run", dg.DagsterRunStatus.FAILURE, running),
+        _ended_run_sensor("recover_canceled_run", dg.DagsterRunStatus.CANCELED, running),
+    ]
+
+
+def _recover_stale_sensor(interval: timedelta, running: bool) -> dg.SensorDefinition:
+    @dg.sensor(
+        job=recover_stale_job,
+        minimum_interval_seconds=EVERY_FIVE_SECONDS,
+        default_status=sensor_status(running),
+        description="Launches recover_stale_job if leases have expired. Checks when the daemon"
+        " starts and then every EMBED_JOB_RECOVERY_INTERVAL.",
+    )
+    def recover_stale_sensor(
+        context: dg.SensorEvaluationContext, job_store: dg.ResourceParam[JobStore]
+    ) -> SensorResult:
+        now, daemon = SystemClock().now(), _daemon_id(context.instance)
+        last_daemon, last_check = _last_check(context.cursor)
+        due_at = last_check + interval
+        # A check in the future was dated by a clock that has been corrected since.
+        if last_daemon == daemon and last_check <= now < due_at:
+            yield dg.SkipReason(f"the next check is at {due_at:%H:%M:%S} UTC")
+            return
+        if is_active(context.instance, recover_stale_job, since=now - STARTUP_TIME):
+            yield dg.SkipReason("a recovery run is queued or running")
+            return
+        with concise_errors():
+            has_stale = job_store.has_stale()
+        context.update_cursor(json.dumps({"daemon": daemon, "at": now.isoformat()}))
+        if has_stale:
+            yield dg.RunRequest(tags={TRIGGER: "interval"})
+        else:
+            yield dg.SkipReason("0 jobs recovered: no lease has expired")
+
+    return recover_stale_sensor
+
+
+def _last_check(cursor: str | None) -> tuple[str | None, datetime]:
+    """By which daemon and when. A first tick, or a cursor edited by hand, has neither."""
+    try:
+        last = json.loads(cursor or "")
+        return str(last["daemon"]), datetime.fromisoformat(last["at"]).astimezone(UTC)
+    except (ValueError, TypeError, KeyError):
+        return None, datetime.min.replace(tzinfo=UTC)
+
+
+def _daemon_id(instance: dg.DagsterInstance) -> str:
+    """Another id means that the daemon restarted; recovery then ignores the interval."""
+    heartbeat = instance.get_daemon_heartbeats().get("SENSOR")
+    return heartbeat.daemon_id if heartbeat and heartbeat.daemon_id else ""
+
+
+def _ended_run_sensor(name: str, ending: dg.DagsterRunStatus, running: bool) -> dg.SensorDefinition:
+    @dg.run_status_sensor(
+        run_status=ending,
+        name=name,
+        monitored_jobs=[embed_job],
+        minimum_interval_seconds=EVERY_FIVE_SECONDS,
+        default_status=sensor_status(running),
+        description=f"Returns the jobs that a run of embed_job still held when it ended as"
+        f" {ending.value}, without waiting for its leases to expire. This counts as a recovery, so"
+        " that a job that crashes every run is marked failed in the end.",
+    )
+    def recover_run(
+        context: dg.RunStatusSensorContext, job_store: dg.ResourceParam[JobStore]
+    ) -> None:
+        run = context.dagster_run
+        # Any other error would move the cursor on, and this run would never be recovered.
+        with concise_errors():
+            recovery = recover_owner(job_store, run.run_id)
+        message = f"{name}: {len(recovery.returned)} jobs of this run are pending again"
+        if recovery.failed:
+            message += f", {len(recovery.failed)} crashed every run that took them and are failed"
+        context.instance.report_engine_event(f"{message}.", run)
+
+    return recover_run

@@ -1,0 +1,74 @@
+"""`prune_history_job`: Dagster keeps runs forever; this deletes our old ones with their files."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import dagster as dg
+from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
+from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+from pydantic import Field
+
+from embed_pipeline.defs.op import LANE, LANES, Stopwatch, job_of, pipeline_op
+from embed_pipeline.defs.polling import ENDED
+from embed_pipeline.ports.clock import SystemClock
+
+PAGE = 100
+
+
+class PruneConfig(dg.Config):
+    older_than_days: int = Field(
+        default=14, ge=1, description="Delete runs of this pipeline that ended earlier."
+    )
+    most_runs: int = Field(
+        default=20_000, ge=1, description="Delete at most this many; the next night continues."
+    )
+
+
+@pipeline_op(
+    "Delete this pipeline's old runs from Dagster's storage, with their events, checks, logs and"
+    " files. Runs of other jobs on the same instance are left alone."
+)
+def prune_history(context: dg.OpExecutionContext, config: PruneConfig) -> int:
+    instance, watch = context.instance, Stopwatch()
+    old = dg.RunsFilter(
+        tags={LANE: LANES},
+        statuses=ENDED,
+        updated_before=SystemClock().now() - timedelta(days=config.older_than_days),
+    )
+    deleted = 0
+    while deleted < config.most_runs:
+        page = instance.get_run_ids(old, limit=min(PAGE, config.most_runs - deleted))
+        for run_id in page:
+            _delete(instance, run_id)
+        deleted += len(page)
+        if len(page) < PAGE:
+            break
+    context.add_output_metadata(
+        {
+            "runs deleted": deleted,
+            "older than (days)": config.older_than_days,
+            "runs kept": instance.get_runs_count(dg.RunsFilter(tags={LANE: LANES})),
+        }
+        | watch.speed(deleted)
+    )
+    return deleted
+
+
+prune_history_job = job_of(prune_history, "prune_history_job", lane="maintenance")
+
+
+def _delete(instance: dg.DagsterInstance, run_id: str) -> None:
+    """The run itself last: after an interruption it is found again the next night."""
+    instance.compute_log_manager.delete_logs(prefix=[run_id])
+    events = instance.event_log_storage
+    if isinstance(events, SqlEventLogStorage):
+        checks = AssetCheckExecutionsTable
+        with events.index_connection() as connection:
+            connection.execute(checks.delete().where(checks.c.run_id == run_id))
+    instance.delete_run(run_id)
+    if isinstance(events, SqliteEventLogStorage):
+        # Each run has its own file there, which Dagster empties but does not delete.
+        shard = Path(events.path_for_shard(run_id))
+        for path in shard.parent.glob(f"{shard.name}*"):
+            path.unlink(missing_ok=True)
