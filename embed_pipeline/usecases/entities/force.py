@@ -1,4 +1,4 @@
-"""force_generate_embedding: one entity by name or key, or repair of a bounded number."""
+"""force_generate_embedding: embed one entity again, or queue a bounded number without vector."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from embed_pipeline.worker.leasing import ensure_model
 
 DEFAULT_LIMIT = 10
 MOST = 1_000
+READ_FACTOR = 10
+"""Entities that a repair reads at most, for each one that it may queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForceReport:
-    """`message` names the entity, or the counts."""
+    """`message` names the entity, or gives the counts."""
 
     message: str
     discovered: int
@@ -57,10 +59,14 @@ def _force_one(services: Services, entity: Entity) -> ForceReport:
 
 
 def _repair(services: Services, limit: int) -> ForceReport:
-    """Queue up to `limit` entities without a vector; parked and queued ones do not count."""
+    """Queue up to `limit` entities without a vector; those parked or queued already do not count.
+
+    Reads at most ten times as many: with a long queue it would otherwise read all of it.
+    """
     if limit < 1:
         raise RequestError(f"The limit must be from 1 to {MOST}, got {limit}.")
-    bounds = Bounds(most_jobs=min(limit, MOST))
+    most_jobs = min(limit, MOST)
+    bounds = Bounds(most_jobs=most_jobs, most_read=READ_FACTOR * most_jobs)
     ensure_model(services)
     report = DiscoveryReport()
     for entities in missing_pages(services, report, bounds):
@@ -73,6 +79,10 @@ def _repair(services: Services, limit: int) -> ForceReport:
         notes.append(f"{report.queued_already} were queued already")
     if report.parked:
         notes.append(f"{report.parked} failed before and stay parked")
+    if report.new_jobs < most_jobs and report.examined >= bounds.most_read:
+        notes.append(
+            f"no more than {report.examined} were looked at, more may exist: discovery finds them"
+        )
     message = f"Found {report.missing} entities without an embedding, queued {report.new_jobs}"
     return ForceReport(
         message="; ".join([message, *notes]) + ".",
