@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import HIGHEST_PRIORITY, Enqueued, EntityUid
 from embed_pipeline.errors import RequestError
-from embed_pipeline.usecases.entities.discover import Bounds, DiscoveryReport, missing_pages, queue
-from embed_pipeline.usecases.entities.enqueue import enqueue_entities
+from embed_pipeline.usecases.entities.discover import (
+    Bounds,
+    DiscoveryReport,
+    missing_pages,
+    queue_page,
+)
+from embed_pipeline.usecases.entities.enqueue import enqueue_known
 from embed_pipeline.usecases.entities.named import find_entity
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.leasing import ensure_model
@@ -43,10 +48,10 @@ def force_embedding(
 
 def _force_one(services: Services, entity: Entity) -> ForceReport:
     ensure_model(services)
-    report = enqueue_entities(
+    report = enqueue_known(
         services.jobs,
-        services.graph,
         [entity],
+        embedded=(),  # a forced job does not depend on it
         model=services.model,
         force=True,
         priority=HIGHEST_PRIORITY,
@@ -70,8 +75,7 @@ def _repair(services: Services, limit: int) -> ForceReport:
     ensure_model(services)
     report = DiscoveryReport()
     for entities in missing_pages(services, report, bounds):
-        report.missing += len(entities)
-        queue(services, report, entities)
+        queue_page(services, report, entities)
     notes = []
     if limit > MOST:
         notes.append(f"the limit was capped at {MOST}")
