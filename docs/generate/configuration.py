@@ -1,18 +1,14 @@
-"""The documentation of all settings, made from their declarations so that it cannot be wrong."""
+"""docs/configuration.md and .env.example: all settings, from their declarations."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from textwrap import wrap
 
 from pydantic.fields import FieldInfo
 
 from embed_pipeline.settings.load import GROUPS
 from embed_pipeline.settings.variables import fields_by_variable, kind_of
-
-DOCUMENT = Path("docs/configuration.md")
-EXAMPLE = Path(".env.example")
 
 _PREFACE = """\
 # Configuration
@@ -73,12 +69,6 @@ def env_example() -> str:
         parts.append(f"\n# ---- {title} ----\n")
         parts += [_example_lines(row) for row in reference() if row.group == title]
     return "".join(parts)
-
-
-def write_reference(root: Path) -> None:
-    """Bring the two files under `root` up to date."""
-    (root / DOCUMENT).write_text(configuration_markdown(), encoding="utf-8")
-    (root / EXAMPLE).write_text(env_example(), encoding="utf-8")
 
 
 def _row(title: str, variable: str, field: FieldInfo) -> Row:

@@ -1,4 +1,4 @@
-"""Commands that work through many entities or jobs: load, run, export."""
+"""Commands that process many entities or jobs: load, run, export."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import typer
 
 from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.interfaces.cli import session
-from embed_pipeline.interfaces.cli.output import MOMENT_FORMATS, AsJson, say, show
-from embed_pipeline.interfaces.cli.progress import Told, progress, terminated_like_ctrl_c
-from embed_pipeline.usecases.files import export as exporting
-from embed_pipeline.usecases.files import load as loading
+from embed_pipeline.interfaces.cli.output import say, show
+from embed_pipeline.interfaces.cli.parameters import TIME_FORMATS, AsJson
+from embed_pipeline.interfaces.cli.progress import OnProgress, progress, terminated_like_ctrl_c
+from embed_pipeline.usecases.files.export import export_jobs
+from embed_pipeline.usecases.files.load import load_file
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.report import RunReport
 from embed_pipeline.worker.stop import Deadline, StopReason
@@ -28,16 +29,16 @@ def load(
     """Create or update the entities of a file and queue what changed.
 
     Columns are the mapped properties (name, entityType, observations); in CSV a cell that is a
-    JSON list becomes a list. Bad rows are told with their line and exit with 1, all others are
-    kept. Loading the same file again changes nothing.
+    JSON list becomes a list. Bad rows are reported with their line and the command exits with 1;
+    all other rows are stored. Loading the same file again changes nothing.
 
     Examples: `embed-pipeline load examples/sample_graph.csv`, `embed-pipeline load graph.jsonl`
     """
-    with session.services() as (services, _), progress("Loading") as told:
-        report = loading.load_file(
+    with session.services() as (services, _), progress("Loading") as update:
+        report = load_file(
             services,
             file,
-            on_page=lambda so_far: told(so_far.rows, f"rows, {so_far.refused:,} refused"),
+            on_page=lambda so_far: update(so_far.rows, f"rows, {so_far.refused:,} refused"),
         )
     show(
         {
@@ -58,22 +59,22 @@ def load(
 
 
 def run(as_json: AsJson = False) -> None:
-    """Embed what is queued, here and now, without Dagster; waits for the budget.
+    """Embed the queued jobs in this process, without Dagster. Waits when the budget is used up.
 
-    Recovers the jobs of vanished workers first. Ctrl-C gives back what is held. Exits with 1
-    when a job failed or the queue gives out none.
+    Recovers jobs with an expired lease first. Ctrl-C releases the leased jobs. Exits with 1 if a
+    job failed, or if the queue is paused or halted.
 
     Example: `embed-pipeline run`
     """
     with session.services() as (services, settings), terminated_like_ctrl_c():
         queued = services.jobs.get_queue_status()
-        with progress("Embedding", total=queued.pending + queued.processing) as told:
+        with progress("Embedding", total=queued.pending + queued.processing) as update:
             tally = run_until_empty(
                 services,
                 owner=_worker_id(),
                 recovery_interval=settings.queue.recovery_interval,
                 deadline=Deadline(services.clock, limit=None),
-                on_batch=_LiveView(told),
+                on_batch=_LiveView(update),
             )
         switch = services.jobs.switch.read()
     stopped = {} if switch.is_running else {"queue": f"{switch.state}: {switch.reason}"}
@@ -83,38 +84,38 @@ def run(as_json: AsJson = False) -> None:
 
 
 def export(
-    file: Annotated[Path, typer.Argument(help="What to write; it ends with .csv or .parquet.")],
+    file: Annotated[Path, typer.Argument(help="The file to write, ending with .csv or .parquet.")],
     status: Annotated[JobStatus | None, typer.Option(help="Only jobs of this status.")] = None,
     since: Annotated[
         datetime | None,
-        typer.Option(formats=MOMENT_FORMATS, help="Only jobs that ended since (UTC)."),
+        typer.Option(formats=TIME_FORMATS, help="Only jobs that ended since then (UTC)."),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a file that is there.")
+        bool, typer.Option("--overwrite", help="Replace an existing file.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write jobs, or only failures, to a table that pandas reads; errors and stacks included.
+    """Write jobs to a CSV or Parquet file, with errors and stacks.
 
     Example: `embed-pipeline export failures.parquet --status failed`
     """
-    with session.job_store() as (jobs, _), progress("Exporting") as told:
-        count = exporting.export_jobs(
+    with session.job_store() as (jobs, _), progress("Exporting") as update:
+        count = export_jobs(
             jobs.history,
             file,
             status=status,
             since=since and since.replace(tzinfo=UTC),
             overwrite=overwrite,
-            on_page=lambda done: told(done, "jobs"),
+            on_page=lambda done: update(done, "jobs"),
         )
     say(f"Wrote {count:,} jobs to {file}.", {"jobs": count, "file": str(file)}, as_json=as_json)
 
 
 class _LiveView:
-    """Adds up the rounds of a run: each begins to count from 0."""
+    """Sums the rounds of a run, each of which counts from 0."""
 
-    def __init__(self, told: Told) -> None:
-        self._told = told
+    def __init__(self, update: OnProgress) -> None:
+        self._update = update
         self._before, self._now = RunReport(), RunReport()
 
     def __call__(self, so_far: RunReport) -> None:
@@ -126,7 +127,7 @@ class _LiveView:
         words = [f"{rate:,.0f} per second"] if rate else []
         words += [f"{total.failed:,} failed"] if total.failed else []
         words += [f"{total.requests:,} requests"] if total.requests else []
-        self._told(total.completed + total.failed, ", ".join(words))
+        self._update(total.completed + total.failed, ", ".join(words))
 
 
 def _summary(tally: RunReport) -> dict[str, object]:
@@ -146,6 +147,4 @@ def _worker_id() -> str:
     return f"cli-{socket.gethostname()}-{os.getpid()}"
 
 
-def add_to(app: typer.Typer) -> None:
-    for command in (load, run, export):
-        app.command()(command)
+COMMANDS = (load, run, export)

@@ -1,15 +1,12 @@
-"""The documentation of all tools, made from their schemas so that it cannot be wrong."""
+"""docs/mcp.md: all tools for agents, from their schemas."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from embed_pipeline.interfaces.mcp.catalogue import TOOLS
 from embed_pipeline.interfaces.mcp.tool import AgentTool, schema_of
-
-DOCUMENT = Path("docs/mcp.md")
 
 Schema = Mapping[str, Any]
 
@@ -57,11 +54,6 @@ databases may be down when the server starts: a tool says so when it is called.
 
 def mcp_markdown() -> str:
     return "\n".join([_PREFACE, *(_section(tool) for tool in TOOLS.values())])
-
-
-def write_reference(root: Path) -> None:
-    """Bring the page under `root` up to date."""
-    (root / DOCUMENT).write_text(mcp_markdown(), encoding="utf-8")
 
 
 def _section(tool: AgentTool[Any]) -> str:

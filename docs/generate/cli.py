@@ -1,16 +1,11 @@
-"""The reference of all commands, made from the commands themselves.
-
-python -m embed_pipeline.interfaces.cli.reference
-"""
+"""docs/cli.md: all commands, from their signatures and docstrings."""
 
 from __future__ import annotations
 
-import argparse
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from types import NoneType
 from typing import get_args
 
@@ -19,32 +14,30 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from embed_pipeline.interfaces.cli.app import app
 
-DOCUMENT = Path("docs/cli.md")
 PROGRAM = "embed-pipeline"
 
 _PREFACE = """\
 # Command line
 
-Made from the program itself by `python -m embed_pipeline.interfaces.cli.reference`;
-a test fails when it is out of date. `embed-pipeline COMMAND --help` says the same at the terminal.
+Generated from the program by `make docs`; a test fails when it is out of date.
+`embed-pipeline COMMAND --help` shows the same at the terminal.
 
 `--json` prints JSON for programs and nothing else on standard output; logs, notes and errors go to
-standard error. Where nobody watches there are no progress bars. Ctrl-C and SIGTERM give back what
-is held.
+standard error. Progress bars are shown only on a terminal. Ctrl-C and SIGTERM release leased jobs.
 
 | exit code | means |
 |---|---|
 | 0 | done |
-| 1 | an error, in one sentence on standard error; or the answer is not good (see each command) |
+| 1 | an error, in one sentence on standard error; or a bad result (see each command) |
 | 2 | wrong usage |
-| 130 | interrupted; what was held was given back |
+| 130 | interrupted; leased jobs were released |
 
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A command by its whole name, and the function behind it."""
+    """A command by its full name, and the function behind it."""
 
     path: str
     function: Callable[..., object]
@@ -62,11 +55,6 @@ def cli_markdown() -> str:
     )
     table = f"| command | what it does |\n|---|---|\n{listed}\n"
     return _PREFACE + "\n".join([table, *(_section(one) for one in commands)])
-
-
-def write_reference(root: Path) -> None:
-    """Bring the page under `root` up to date."""
-    (root / DOCUMENT).write_text(cli_markdown(), encoding="utf-8")
 
 
 def _commands(group: typer.Typer, path: str) -> Iterator[Described]:
@@ -130,7 +118,7 @@ def _value(kind: type, info: OptionInfo) -> str:
     if issubclass(kind, Enum):
         return ", ".join(str(one.value) for one in kind)
     if info.formats:
-        return "MOMENT"
+        return "TIME"
     return {str: "TEXT", int: "NUMBER", float: "NUMBER"}.get(kind, kind.__name__.upper())
 
 
@@ -146,8 +134,3 @@ def _meaning(given: inspect.Parameter, info: ArgumentInfo | OptionInfo) -> str:
         shown = f"--{given.name}" if given.default is True else given.default
         parts.append(f"Default: `{shown}`.")
     return " ".join(parts).replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    argparse.ArgumentParser(description=f"Writes {DOCUMENT} anew.").parse_args()
-    write_reference(Path())

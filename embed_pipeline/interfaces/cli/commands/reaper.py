@@ -1,6 +1,6 @@
 """Commands of the stuck-job reaper: `embed-pipeline reaper …`.
 
-Its package is imported only by a command that runs: psycopg is an extra.
+Each command imports the reaper when it runs, because psycopg is an extra.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ import typer
 from embed_pipeline import wiring
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.interfaces.cli import session
-from embed_pipeline.interfaces.cli.output import AsJson, console, report, say, show, show_rows
+from embed_pipeline.interfaces.cli.output import console, report, say, show, show_rows
+from embed_pipeline.interfaces.cli.parameters import AsJson
 from embed_pipeline.settings import ReaperSettings, Settings
 
 if TYPE_CHECKING:
     from embed_pipeline.reaper import Reaped, Reaper, SweepResult
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show it, change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
 
 reaper_app = typer.Typer(
     name="reaper",
-    help="Gives stuck jobs of the SQL tables jobs and asr_jobs back, or fails them.",
+    help="Requeues stuck jobs of the SQL tables jobs and asr_jobs, or marks them failed.",
     no_args_is_help=True,
 )
 
@@ -34,11 +35,12 @@ reaper_app = typer.Typer(
 def init(
     dry_run: DryRun = False,
     create_tables: Annotated[
-        bool, typer.Option("--create-tables", help="Also make jobs and asr_jobs where missing.")
+        bool,
+        typer.Option("--create-tables", help="Also create jobs and asr_jobs if missing."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add the columns, indexes and events table that the reaper needs; may be run again.
+    """Add the columns, indexes and events table that the reaper needs. Can be run again.
 
     Example: `embed-pipeline reaper init --dry-run`
     """
@@ -67,15 +69,15 @@ def run(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Requeue jobs whose worker went silent, or fail them when no attempt is left.
+    """Requeue jobs whose lease has expired, or mark them failed if no attempt is left.
 
-    Exits with 1 when a table could not be swept. With --watch errors are logged, SIGTERM and
-    Ctrl-C end it after the batch at hand, and --json prints a line per sweep.
+    Exits with 1 if a table could not be swept. With --watch, errors are logged, SIGTERM and
+    Ctrl-C end it after the current batch, and --json prints a line per sweep.
 
     Example: `embed-pipeline reaper run --watch`
     """
     if watch and (once or dry_run):
-        raise typer.BadParameter("--watch goes with neither --once nor --dry-run")
+        raise typer.BadParameter("--watch cannot be combined with --once or --dry-run")
     settings, own = _settings()
     with _opened(settings, own) as reaper:
         if watch:
@@ -126,7 +128,7 @@ def _show(result: SweepResult, *, as_json: bool) -> None:
         [_row(reaped) for reaped in result.reaped],
         as_json=False,
         title="Would be reaped" if result.dry_run else "Reaped",
-        empty="No lease has ended without its worker.",
+        empty="No job has an expired lease.",
     )
     console.print(_sentence(result), highlight=False, soft_wrap=True)
 
@@ -137,7 +139,7 @@ def _sentence(result: SweepResult) -> str:
     if result.reaped:
         parts.append(f"the oldest lease ended {result.lag.total_seconds():.0f} s ago")
     if result.left_alone:
-        parts.append(f"{result.left_alone} rows without lease and heartbeat are left alone")
+        parts.append(f"{result.left_alone} rows have neither lease nor heartbeat and are skipped")
     if result.refused:
         parts.append(f"{result.refused} rows could not be changed")
     return "; ".join([*parts, *result.problems]).rstrip(".") + "."
@@ -157,7 +159,3 @@ def _row(reaped: Reaped) -> dict[str, Any]:
         "overdue_sec": round(reaped.overdue.total_seconds(), 1),
         "verdict": "fail" if reaped.was_failed else "requeue",
     }
-
-
-def add_to(app: typer.Typer) -> None:
-    app.add_typer(reaper_app)

@@ -1,4 +1,4 @@
-"""Commands that find: by meaning, and why something is not found."""
+"""Commands that find entities by meaning, and explain why one is not found."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ import typer
 
 from embed_pipeline.domain.diagnosis import Diagnosis
 from embed_pipeline.domain.embedding import MOST_HITS
-from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.interfaces.cli import session
-from embed_pipeline.interfaces.cli.output import AsJson, console, show, show_rows
+from embed_pipeline.interfaces.cli.output import console, show, show_rows
+from embed_pipeline.interfaces.cli.parameters import AsJson, Key, Name, Query
 from embed_pipeline.interfaces.cli.remedies import command_for
-from embed_pipeline.usecases.insight import search as searching
-from embed_pipeline.usecases.insight import why as asking
+from embed_pipeline.usecases.insight import search as search_use_case
+from embed_pipeline.usecases.insight import why as why_use_case
 
 
 def search(
-    query: Annotated[str, typer.Argument(help="What to look for, in your own words.")],
+    query: Query,
     limit: Annotated[int, typer.Option(min=1, max=MOST_HITS, help="How many hits.")] = 5,
     entity_type: Annotated[str | None, typer.Option("--type", help="Only of this type.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search by meaning over what is embedded.
+    """Search the embedded entities by meaning.
 
+    The score is the cosine similarity of query and entity, from -1 to 1; 1 is the same meaning.
     Entities without a vector cannot be found; the answer says how many there are.
 
     Example: `embed-pipeline search "keeps food cold without electricity" --type Invention`
     """
     with session.services() as (services, _):
-        result = searching.search(services, query, limit=limit, entity_type=entity_type)
+        result = search_use_case.search(services, query, limit=limit, entity_type=entity_type)
     hits = [
         {
             "score": round(hit.score, 4),
@@ -52,51 +53,45 @@ def search(
         )
 
 
-def why(
-    name: Annotated[str | None, typer.Argument(help="The entity's exact name.")] = None,
-    key: Annotated[str | None, typer.Option(help="The entity's key, where names repeat.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Why an entity cannot be found by meaning, or when it will be, and what mends it.
+def why(name: Name = None, key: Key = None, as_json: AsJson = False) -> None:
+    """Explain why an entity cannot be found by meaning, or when it will be, and what to do.
 
-    Exits with 1 unless everything of that name can be found.
+    Exits with 1 unless every entity of that name can be found.
 
     Example: `embed-pipeline why "Zeer pot"`
     """
     if name is None and key is None:
-        raise typer.BadParameter("name an entity, or give its --key")
+        raise typer.BadParameter("give a name or a --key")
     with session.services() as (services, _):
-        findings = asking.why(services, name=name, key=None if key is None else EntityUid(key))
+        found = why_use_case.why(services, name=name, key=key)
     if as_json:
-        show({"findings": [_facts(finding) for finding in findings]}, as_json=True, title="Why")
+        show({"findings": [_facts(diagnosis) for diagnosis in found]}, as_json=True, title="Why")
     else:
-        for finding in findings:
-            console.print(finding.message, highlight=False, soft_wrap=True)
-            if command := _command(finding):
+        for diagnosis in found:
+            console.print(diagnosis.message, highlight=False, soft_wrap=True)
+            if command := _command(diagnosis):
                 console.print(f"  → {command}", style="bold", highlight=False)
-    if not all(finding.findable for finding in findings):
+    if not all(diagnosis.findable for diagnosis in found):
         raise typer.Exit(1)
 
 
-def _command(finding: Diagnosis) -> str | None:
-    return command_for(finding.remedy, finding.entity) if finding.remedy else None
+def _command(diagnosis: Diagnosis) -> str | None:
+    return command_for(diagnosis.remedy, diagnosis.entity) if diagnosis.remedy else None
 
 
-def _facts(finding: Diagnosis) -> dict[str, Any]:
-    entity = finding.entity
+def _facts(diagnosis: Diagnosis) -> dict[str, Any]:
+    entity = diagnosis.entity
     return {
-        "reason": finding.reason,
-        "message": finding.message,
-        "remedy": _command(finding),
-        "findable": finding.findable,
-        "flaw": finding.defect,
-        "due_at": finding.due_at,
+        "reason": diagnosis.reason,
+        "message": diagnosis.message,
+        "remedy": _command(diagnosis),
+        "findable": diagnosis.findable,
+        "flaw": diagnosis.defect,
+        "due_at": diagnosis.due_at,
         "key": entity.uid if entity else None,
         "name": entity.name if entity else None,
         "type": entity.entity_type if entity else None,
     }
 
 
-def add_to(app: typer.Typer) -> None:
-    for command in (search, why):
-        app.command()(command)
+COMMANDS = (search, why)

@@ -1,10 +1,11 @@
-"""Commands before the first entity: prepare the stores, look whether everything works."""
+"""Commands for the installation: prepare the stores, check that everything works."""
 
 from __future__ import annotations
 
 import platform
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -15,10 +16,11 @@ from embed_pipeline.domain.check import CheckResult, Condition, note, ok, proble
 from embed_pipeline.domain.diagnosis import Remedy
 from embed_pipeline.errors import ConfigurationError, EmbedPipelineError
 from embed_pipeline.interfaces.cli import session
-from embed_pipeline.interfaces.cli.output import AsJson, say, show_rows
+from embed_pipeline.interfaces.cli.output import say, show_rows
+from embed_pipeline.interfaces.cli.parameters import AsJson
 from embed_pipeline.interfaces.cli.remedies import command_for
 from embed_pipeline.settings import Settings
-from embed_pipeline.usecases.insight import doctor as examining
+from embed_pipeline.usecases.insight import doctor as checks_of
 from embed_pipeline.worker.context import Services
 
 PASSWORDS = ("EMBED_QUEUE_PASSWORD", "EMBED_GRAPH_PASSWORD")
@@ -38,16 +40,16 @@ def init(
     graph_database: Annotated[str | None, _instead("NAME", "The graph's database")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prepare the stores: tables, constraints, indexes. Touches no entity; may be run again.
+    """Prepare the stores: tables, constraints, indexes. Changes no entity; can be run again.
 
     Works on the stores of the settings; an option names another server or database for
     this call. Passwords come from EMBED_QUEUE_PASSWORD and EMBED_GRAPH_PASSWORD, or are asked
-    for on a terminal. Says which databases it prepared, and how many jobs it adopted that another
-    program had written into the queue.
+    for on a terminal. Prints which databases it prepared, and how many jobs it adopted that
+    another program had written into the queue.
 
     Example: `embed-pipeline init --queue-uri bolt://localhost:7687 --graph-uri bolt://localhost:7688`
     """
-    said = {
+    given = {
         "EMBED_QUEUE_URI": queue_uri,
         "EMBED_QUEUE_USER": queue_user,
         "EMBED_QUEUE_DATABASE": queue_database,
@@ -55,7 +57,7 @@ def init(
         "EMBED_GRAPH_USER": graph_user,
         "EMBED_GRAPH_DATABASE": graph_database,
     }
-    over = {variable: value for variable, value in said.items() if value is not None}
+    over = {variable: value for variable, value in given.items() if value is not None}
     if over:
         over["EMBED_STORE"] = "neo4j"
     if queue_uri:
@@ -67,7 +69,7 @@ def init(
 
 
 def _settings_with_passwords(over: dict[str, str]) -> Settings:
-    """Asks only for what is missing, and only a person who is there to answer."""
+    """Asks for missing passwords, if standard input is a terminal."""
     try:
         return session.settings(over)
     except ConfigurationError as error:
@@ -80,13 +82,13 @@ def _settings_with_passwords(over: dict[str, str]) -> Settings:
 
 def doctor(
     request: Annotated[
-        bool, typer.Option(help="Also send the provider one request of one word.")
+        bool, typer.Option(help="Also send a request of one word to the provider.")
     ] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Look at settings, databases, schema, APOC, provider, clock and versions.
+    """Check settings, databases, schema, APOC, provider, clock and versions.
 
-    Each line is ok, or says how to mend it. Exits with 1 when something is broken.
+    Each line is ok, or says how to fix the problem. Exits with 1 if something is broken.
 
     Example: `embed-pipeline doctor`
     """
@@ -104,11 +106,11 @@ def _worded(remedy: str | None) -> str | None:
 
 
 def _checks(*, request: bool) -> Iterator[CheckResult]:
-    """Later parts need earlier ones: without settings nothing else can be looked at."""
-    yield examining.versions(__version__, platform.python_version())
-    yield examining.extras()
+    """Later checks need the earlier parts: without settings nothing else can be checked."""
+    yield checks_of.versions(__version__, platform.python_version())
+    yield checks_of.extras()
     try:
-        settings = session.settings(say_notes=False)
+        settings = session.settings(show_notes=False)
     except ConfigurationError as error:
         for sentence in error.problems:
             yield problem("settings", sentence, "Set it in the environment or in .env.")
@@ -116,29 +118,27 @@ def _checks(*, request: bool) -> Iterator[CheckResult]:
     stores = settings.stores
     kept = f"queue in {stores.queue}, graph in {stores.graph}"
     yield ok("settings", f"EMBED_ENV is {settings.environment}, {kept}")
-    for remark in settings.notes:
-        yield note("settings", remark)
+    for text in settings.notes:
+        yield note("settings", text)
     found = wiring.diagnose_stores(settings)
     yield from found
     if any(check.condition is Condition.BROKEN for check in found):
         return
-    with session.opened_tools(settings) as services:
-        # A file that is not there yet would be made by a look into it.
+    with closing(wiring.open_services(settings)) as services:
+        # Reading a store file that does not exist yet would create it.
         made = all(check.condition is Condition.OK for check in found if check.part in STORES)
         if made:
             yield from _checks_of_work(services)
         if request:
-            yield examining.check_provider(services, within_budget=made)
+            yield checks_of.check_provider(services, within_budget=made)
 
 
 def _checks_of_work(services: Services) -> Iterator[CheckResult]:
-    for look in (examining.check_model, examining.check_queue_state):
+    for check in (checks_of.check_model, checks_of.check_queue_state):
         try:
-            yield from look(services)
+            yield from check(services)
         except EmbedPipelineError as error:
             yield problem("stores", str(error), "embed-pipeline init")
 
 
-def add_to(app: typer.Typer) -> None:
-    for command in (init, doctor):
-        app.command()(command)
+COMMANDS = (init, doctor)

@@ -1,4 +1,4 @@
-"""Commands on the queue."""
+"""Commands on the queue: its state, its switch, recovery and cleanup."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ import typer
 from embed_pipeline.domain.health import HealthStatus
 from embed_pipeline.errors import CriticalError, TransientError
 from embed_pipeline.interfaces.cli import session
-from embed_pipeline.interfaces.cli.output import AsJson, say, show
-from embed_pipeline.usecases.queue import control as controlling
-from embed_pipeline.worker import recover as recovering
+from embed_pipeline.interfaces.cli.output import say, show
+from embed_pipeline.interfaces.cli.parameters import AsJson, utf8
+from embed_pipeline.usecases.queue import control
+from embed_pipeline.worker.recover import recover_stale
 
-Reason = Annotated[str, typer.Option(help="Why; it is shown to everybody who asks.")]
+Reason = Annotated[
+    str, typer.Option(help="Why. Status and health show it.", metavar="TEXT", parser=utf8)
+]
 
 
 def status(as_json: AsJson = False) -> None:
-    """How many jobs are pending, processing, completed and failed.
+    """Count the jobs that are pending, processing, completed and failed.
 
     Example: `embed-pipeline status --json`
     """
@@ -32,9 +35,9 @@ def status(as_json: AsJson = False) -> None:
 
 
 def health(as_json: AsJson = False) -> None:
-    """HEALTHY, DEGRADED or CRITICAL, and why. Exits with 1 unless HEALTHY.
+    """Show HEALTHY, DEGRADED or CRITICAL, and why. Exits with 1 unless HEALTHY.
 
-    Example: `embed-pipeline health || page-somebody`
+    Example: `embed-pipeline health || page-on-call`
     """
     try:
         with session.job_store() as (jobs, _):
@@ -54,12 +57,12 @@ def health(as_json: AsJson = False) -> None:
 
 
 def recover(as_json: AsJson = False) -> None:
-    """Return the jobs of vanished workers to pending, now.
+    """Return jobs whose lease has expired to pending, now.
 
     Example: `embed-pipeline recover`
     """
     with session.job_store() as (jobs, _):
-        recovery = recovering.recover_stale(jobs)
+        recovery = recover_stale(jobs)
     facts = {
         "recovered": [job.id for job in recovery.returned],
         "failed": [job.id for job in recovery.failed],
@@ -68,7 +71,7 @@ def recover(as_json: AsJson = False) -> None:
     owners = f" of {', '.join(recovery.previous_owners)}" if recovery.previous_owners else ""
     sentence = f"Recovered {len(recovery.returned)} jobs{owners}."
     if recovery.failed:
-        sentence += f" {len(recovery.failed)} ended every worker that took them and failed."
+        sentence += f" {len(recovery.failed)} crashed every worker and are marked failed."
     say(sentence, facts, as_json=as_json)
 
 
@@ -79,18 +82,18 @@ def cleanup(
             min=0,
             max=36_500,
             metavar="DAYS",
-            help="Delete what ended before; default: the retention.",
+            help="Delete what ended earlier. Default: the retention setting.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete completed and failed jobs, and events, past their retention.
+    """Delete completed and failed jobs, and events, that are older than the retention.
 
     Example: `embed-pipeline cleanup --older-than 7`
     """
     with session.job_store() as (jobs, settings):
         days = settings.queue.retention if older_than is None else timedelta(days=older_than)
-        report = controlling.cleanup_ttl(jobs, older_than=days)
+        report = control.cleanup_ttl(jobs, older_than=days)
     say(
         f"Deleted {report.completed} completed and {report.failed} failed jobs, "
         f"and {report.events} events, older than {days.days} days.",
@@ -100,25 +103,23 @@ def cleanup(
 
 
 def pause(reason: Reason = "paused by hand", as_json: AsJson = False) -> None:
-    """Lease to nobody until `resume`; what is held is finished.
+    """Stop leasing new jobs until `resume`. Jobs already leased are completed.
 
     Example: `embed-pipeline pause --reason "maintenance tonight"`
     """
     with session.job_store() as (jobs, _):
-        switch = controlling.pause(jobs, reason=reason)
+        switch = control.pause(jobs, reason=reason)
     say(f"The queue is {switch.state}: {switch.reason}.", asdict(switch), as_json=as_json)
 
 
 def resume(reason: Reason = "resumed by hand", as_json: AsJson = False) -> None:
-    """Lease again after a pause or a halt.
+    """Start leasing again after a pause or a halt.
 
     Example: `embed-pipeline resume --reason "new key in place"`
     """
     with session.job_store() as (jobs, _):
-        _, switch = controlling.resume(jobs, reason=reason)
+        _, switch = control.resume(jobs, reason=reason)
     say(f"The queue is {switch.state}.", asdict(switch), as_json=as_json)
 
 
-def add_to(app: typer.Typer) -> None:
-    for command in (status, health, recover, cleanup, pause, resume):
-        app.command()(command)
+COMMANDS = (status, health, recover, cleanup, pause, resume)
