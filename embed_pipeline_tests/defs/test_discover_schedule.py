@@ -11,7 +11,7 @@ import pytest
 
 from embed_pipeline.defs.polling import SensorCheckFailed
 from embed_pipeline.errors import StoreUnavailable
-from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
+from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline_tests.defs.scene import Pipeline, add_run
 
 SCHEDULE = "discover_schedule"
@@ -73,10 +73,10 @@ def test_it_comes_every_quarter_of_an_hour(pipeline: Pipeline) -> None:
 def test_graph_that_cannot_be_read_fails_the_tick_with_one_sentence(
     pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def down(_self: SqliteEntityStore, **_asked: Any) -> Any:
+    def down(_self: GraphEntityStore, **_asked: Any) -> Any:
         raise StoreUnavailable("The graph cannot be reached.")
 
-    monkeypatch.setattr(SqliteEntityStore, "walk", down)
+    monkeypatch.setattr(GraphEntityStore, "walk", down)
 
     with pytest.raises(SensorCheckFailed, match=r"^The graph cannot be reached\.$"):
         tick(pipeline, instance)
