@@ -43,7 +43,22 @@ Servers = Mapping[str, BedServer]
 FIXTURES = {"neo4j_queue": "queue", "neo4j_graph": "graph"}
 SWAPPED_FIXTURES = {"neo4j_swapped_queue": "queue", "neo4j_swapped_graph": "graph"}
 
+UNAVAILABLE = "No Neo4j server"
+
 NOT_ASKED = "ask for a server by an argument: getfixturevalue comes too late to take turns"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line for what was not tested, however many tests that are."""
+    skipped = [
+        reason
+        for report in terminalreporter.stats.get("skipped", [])
+        if (reason := str(report.longrepr[2])).startswith(f"Skipped: {UNAVAILABLE}")
+    ]
+    if skipped:
+        reason = skipped[0].removeprefix("Skipped: ")
+        terminalreporter.write_line(f"NOT TESTED: {len(skipped)} tests on Neo4j. {reason}")
 
 
 @pytest.fixture(scope="session")
@@ -126,8 +141,8 @@ def _running(
             servers = _servers(specs, _shared_folder(tmp_path_factory), meeting_point, stack)
         except BedUnavailable as error:
             if os.environ.get("EMBED_TEST_REQUIRE_NEO4J") == "1":
-                pytest.fail(f"No Neo4j server: {error}", pytrace=False)
-            pytest.skip(f"No Neo4j server: {error}")
+                pytest.fail(f"{UNAVAILABLE}: {error}", pytrace=False)
+            pytest.skip(f"{UNAVAILABLE}: {error}")
         yield servers
 
 
