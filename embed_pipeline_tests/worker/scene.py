@@ -19,8 +19,8 @@ from embed_pipeline.stores.queue.rate_limiter import SharedRateLimiter, Unlimite
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 from embed_pipeline.usecases.entities.create import CreateReport, create_entities, upsert_entities
 from embed_pipeline.worker.context import RunLimits, Services
-from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.report import Tally
+from embed_pipeline.worker.report import RunReport
+from embed_pipeline.worker.run import drain
 from embed_pipeline.worker.stop import Deadline
 from embed_pipeline_tests.clocks import MINUTE, FakeClock
 from embed_pipeline_tests.stores.sqlite_queue import run_sql
@@ -97,7 +97,7 @@ class World:
     def upsert(self, *entities: NewEntity) -> CreateReport:
         return upsert_entities(self.jobs, self.graph, entities, model=MODEL)
 
-    def run(self, *, owner: str = "worker-a", limit: int | None = None) -> Tally:
+    def run(self, *, owner: str = "worker-a", limit: int | None = None) -> RunReport:
         """One run, as a Dagster run would do it."""
         return drain(self.services, owner=owner, limit=limit)
 
@@ -117,29 +117,22 @@ class World:
         run_sql(self.jobs, "UPDATE embed_job SET status = 'pending', processed_at = NULL")
 
     def write_as_another_program(self, key: EntityUid, notes: str) -> None:
-        with self.graph._graph.transaction() as session:
-            session.run(
-                "UPDATE Entity SET observations = :notes WHERE uid = :uid", notes=notes, uid=key
-            )
+        statement = "UPDATE Entity SET observations = :notes WHERE uid = :uid"
+        self.graph.backend.write(lambda tx: tx.all(statement, notes=notes, uid=key))
 
     def remove(self, key: EntityUid) -> None:
-        with self.graph._graph.transaction() as session:
-            session.run("DELETE FROM Entity WHERE uid = :uid", uid=key)
+        statement = "DELETE FROM Entity WHERE uid = :uid"
+        self.graph.backend.write(lambda tx: tx.all(statement, uid=key))
 
     def spoil_vector(self, key: EntityUid, number: float) -> None:
         """As another program might, which knows nothing of the model and version beside it."""
         invalid = np.full(self.provider.dimensions, number, dtype="<f4").tobytes()
-        with self.graph._graph.transaction() as session:
-            session.run(
-                "UPDATE embedding_vectors SET vector = :vector WHERE uid = :uid",
-                vector=invalid,
-                uid=key,
-            )
+        statement = "UPDATE embedding_vectors SET vector = :vector WHERE uid = :uid"
+        self.graph.backend.write(lambda tx: tx.all(statement, vector=invalid, uid=key))
 
     def lose_vectors(self) -> None:
         """As a restored backup would."""
-        with self.graph._graph.transaction() as session:
-            session.run("DELETE FROM embedding_vectors")
+        self.graph.backend.write(lambda tx: tx.all("DELETE FROM embedding_vectors"))
 
     # -- looking ----------------------------------------------------------------------------
 
@@ -161,10 +154,8 @@ class World:
 
     def stored(self, key: EntityUid) -> tuple[str, Vector] | None:
         """The version and the vector that the graph holds of an entity."""
-        with self.graph._graph.reading() as session:
-            rows = session.all(
-                "SELECT version, vector FROM embedding_vectors WHERE uid = :uid", uid=key
-            )
+        query = "SELECT version, vector FROM embedding_vectors WHERE uid = :uid"
+        rows = self.graph.backend.read(lambda tx: tx.all(query, uid=key))
         return (rows[0]["version"], np.frombuffer(rows[0]["vector"], "<f4")) if rows else None
 
     def has_vector_of(self, key: EntityUid, text: str) -> bool:
