@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 
 import psycopg
@@ -49,9 +49,8 @@ def own_schema(url: str) -> Iterator[Server]:
 
 
 def create(server: Server) -> None:
-    database = PostgresDatabase(server)
-    database.write(partial(schema.create, schema=server.schema))
-    database.close()
+    with closing(PostgresDatabase(server)) as database:
+        database.write(partial(schema.create, schema=server.schema))
 
 
 def open_jobs(

@@ -93,8 +93,8 @@ WHERE relnamespace = to_regnamespace(quote_ident(%(schema)s))
 
 
 def tables(schema: str) -> dict[str, sql.Composable]:
-    """Each table, qualified and quoted, by its plain name."""
-    return {table: sql.Identifier(schema, table) for table in TABLES}
+    """Each table, qualified and quoted, by its plain name; for a statement with parameters."""
+    return {table: sql.Identifier(schema.replace("%", "%%"), table) for table in TABLES}
 
 
 def check(connection: Connection, *, schema: str) -> None:
@@ -145,5 +145,5 @@ def _version(connection: Connection, schema: str) -> int | None:
     if "queue_version" not in _relations(connection, schema):
         return None
     statement = sql.SQL("SELECT version FROM {queue_version}").format(**tables(schema))
-    row = connection.execute(statement).fetchone()
+    row = connection.execute(statement, {}).fetchone()
     return None if row is None else row["version"]
