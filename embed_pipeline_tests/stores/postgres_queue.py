@@ -28,14 +28,28 @@ from embed_pipeline_tests.clocks import FakeClock
 def server_of(url: str, *, schema_name: str) -> Server:
     """The parts of a libpq URL, as the settings would pass them."""
     given = conninfo_to_dict(url)
-    host, port = given["host"], given.get("port", "5432")
+    host, port = str(given["host"]), given.get("port", "5432")
+    is_socket = host.startswith("/")
     return Server(
-        uri=f"postgresql://?host={host}&port={port}&sslmode=disable",
+        uri=f"postgresql://?host={host}" if is_socket else f"postgresql://{host}:{port}",
         user=str(given["user"]),
         password=str(given.get("password", "")),
         database=str(given["dbname"]),
         schema=schema_name,
     )
+
+
+def postgres_variables(url: str) -> dict[str, str]:
+    """The settings of a queue of its own on this server."""
+    server = server_of(url, schema_name=f"queue_{uuid.uuid4().hex[:12]}")
+    return {
+        "EMBED_QUEUE_STORE": "postgres",
+        "EMBED_QUEUE_URI": server.uri,
+        "EMBED_QUEUE_USER": server.user,
+        "EMBED_QUEUE_PASSWORD": server.password,
+        "EMBED_QUEUE_DATABASE": server.database,
+        "EMBED_QUEUE_SCHEMA": server.schema,
+    }
 
 
 @contextmanager

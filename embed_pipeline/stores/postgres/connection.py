@@ -58,6 +58,7 @@ _OPTIONS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "25000",
     "application_name": "embed-pipeline",
+    "passfile": "/dev/null/none",  # not ~/.pgpass: passwords come from the settings alone
 }
 
 # libpq's own defaults of options that may not be empty.
