@@ -362,11 +362,11 @@ def test_short_interval_sends_though_the_queue_takes_longer_than_a_sub_bucket(
     world = build(requests=5, interval=SECOND)
     world.fill(1)
     taken: list[Spent] = []
-    read, take = world.jobs.switch.read, world.limiter.take
+    read, take = world.jobs.control_state, world.limiter.take
 
-    def slow_read() -> object:
+    def slow_read(*, provider: str) -> object:
         world.clock.advance(300 * MILLISECOND)
-        return read()
+        return read(provider=provider)
 
     def slow_take(cost: Spent) -> object:
         taken.append(cost)
@@ -374,7 +374,7 @@ def test_short_interval_sends_though_the_queue_takes_longer_than_a_sub_bucket(
         world.clock.advance(100 * MILLISECOND)
         return take(cost)
 
-    monkeypatch.setattr(world.jobs.switch, "read", slow_read)
+    monkeypatch.setattr(world.jobs, "control_state", slow_read)
     monkeypatch.setattr(world.limiter, "take", slow_take)
 
     tally = world.run()
