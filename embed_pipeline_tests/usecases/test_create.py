@@ -219,9 +219,9 @@ def test_rebuilt_queue_loses_only_jobs_and_a_changed_entity_is_embedded_again(
 
     rebuilt = build()
     rebuilt.upsert(entity(0, "changed"))
-    tally = rebuilt.run()
+    report = rebuilt.run()
 
-    assert (tally.embedded, len(rebuilt.all_jobs)) == (1, 1)
+    assert (report.embedded, len(rebuilt.all_jobs)) == (1, 1)
     assert rebuilt.has_vector_of(uid(0), "entity 0\nchanged")
     assert all(rebuilt.is_embedded(uid(number)) for number in range(3))
     assert discover(rebuilt.services).new_jobs == 0, "what is embedded is not queued again"
