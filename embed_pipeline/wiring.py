@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from embed_pipeline.domain.check import CheckResult
-from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.policy import QueuePolicy
 from embed_pipeline.domain.recovery import RecoveryPolicy
 from embed_pipeline.domain.window import RateLimit
@@ -16,7 +15,7 @@ from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.providers import ProviderConfig, open_provider
-from embed_pipeline.settings import ProviderName, ServerSettings, Settings
+from embed_pipeline.settings import IN_PROCESS, ServerSettings, Settings
 from embed_pipeline.stores import (
     Queue,
     Server,
@@ -27,9 +26,6 @@ from embed_pipeline.stores import (
 )
 from embed_pipeline.stores.queue.unlimited import Unlimited
 from embed_pipeline.worker.context import RunLimits, Services
-
-IN_PROCESS = frozenset({ProviderName.LOCAL, ProviderName.MOCK})
-"""Providers that nobody shares and that never ask to wait."""
 
 
 def open_job_store(
@@ -159,18 +155,10 @@ def _limiter(settings: Settings, queue: Queue) -> RateLimiter:
 def _store_config(
     settings: Settings, clock: Clock | None, *, fail_fast: bool = False
 ) -> StoreConfig:
-    entity = settings.entity
     return StoreConfig(
         home=settings.home,
         policy=policy_of(settings),
-        mapping=EntityMapping(
-            label=entity.label,
-            key=entity.key,
-            name=entity.name,
-            entity_type=entity.entity_type,
-            text=entity.text,
-            valid_to=entity.valid_to,
-        ),
+        mapping=settings.entity,
         queue=_server(settings.stores.queue_server),
         graph=_server(settings.stores.graph_server),
         clock=clock,

@@ -57,7 +57,8 @@ HOMES = {
     "anyio": {"interfaces.mcp"},
     "structlog": {"telemetry"},
     "pydantic": {"settings", "defs", "interfaces.mcp"},
-    "pydantic_settings": {"settings"},
+    "dotenv": {"settings"},
+    "pydantic_core": {"providers.openai"},
 }
 
 BACKENDS = {"sqlite", "neo4j", "postgres"}

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from embed_pipeline.settings import EntitySettings, load_settings
+from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.settings import load_settings
 from embed_pipeline_tests.settings.environments import problems
 from embed_pipeline_tests.settings.test_stores import NEO4J
 
 
 def test_the_mapping_defaults_to_our_own_names() -> None:
-    assert load_settings({}).entity == EntitySettings(
+    assert load_settings({}).entity == EntityMapping(
         label="Entity",
         key="uid",
         name="name",

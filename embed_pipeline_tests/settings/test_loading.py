@@ -9,14 +9,14 @@ import pytest
 
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.settings import Environment, ProviderName, Settings, StoreName, load_settings
-from embed_pipeline.settings.load import FIELDS
+from embed_pipeline.settings.load import KNOWN
 from embed_pipeline_tests.settings.environments import PRODUCTION, problems
 
 
 @pytest.fixture
 def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """An empty current directory and an environment without any of our variables."""
-    for name in FIELDS:
+    for name in KNOWN:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -165,7 +165,10 @@ def test_the_environment_wins_over_the_file_and_a_difference_is_noted(
 
     assert settings.environment is Environment.TEST
     assert settings.queue.batch_size == 7
-    assert "EMBED_ENV differs between the environment and .env: the former wins." in settings.notes
+    assert (
+        "EMBED_ENV differs between the environment and .env: the environment wins."
+        in settings.notes
+    )
 
 
 def test_an_explicit_environment_reads_nothing_else(

@@ -4,8 +4,7 @@ from typing import ClassVar
 
 import pytest
 
-from embed_pipeline.settings import StoreName, load_settings
-from embed_pipeline.settings.shape import GRAPH_STORES
+from embed_pipeline.settings import GRAPH_STORES, StoreName, load_settings
 from embed_pipeline_tests.settings.environments import PRODUCTION, problems
 
 NEO4J = {
