@@ -14,7 +14,7 @@ from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
-from embed_pipeline.providers import ProviderConfig, open_provider
+from embed_pipeline.providers import open_provider
 from embed_pipeline.settings import IN_PROCESS, ServerSettings, Settings
 from embed_pipeline.stores import (
     Queue,
@@ -59,23 +59,7 @@ def diagnose_stores(settings: Settings) -> list[CheckResult]:
 
 def open_embedding_provider(settings: Settings) -> EmbeddingProvider:
     """Nothing is sent or loaded before the first request."""
-    provider = settings.provider
-    return open_provider(
-        provider.name,
-        ProviderConfig(
-            model_name=provider.model,
-            dimensions=provider.dimensions,
-            api_key=provider.api_key.get_secret_value() if provider.api_key else None,
-            base_url=provider.base_url,
-            deployment=provider.deployment,
-            api_version=provider.api_version,
-            send_dimensions=provider.send_dimensions,
-            timeout=provider.timeout,
-            max_inputs=provider.max_inputs,
-            max_request_tokens=provider.max_request_tokens,
-            max_input_tokens=provider.max_input_tokens,
-        ),
-    )
+    return open_provider(settings.provider)
 
 
 def open_rate_limiter(

@@ -21,9 +21,9 @@ from embed_pipeline.ports.embedding_provider import (
     Limits,
     Vectors,
 )
-from embed_pipeline.providers.checks import checked, refuse_unusable
-from embed_pipeline.providers.config import ProviderConfig
+from embed_pipeline.providers.checks import checked, limits_for, refuse_unusable
 from embed_pipeline.providers.tokens import fitted
+from embed_pipeline.settings import ProviderSettings
 
 MODEL_NAME = "l2_supercat"
 DIMENSIONS = 256
@@ -98,18 +98,18 @@ class LocalProvider(EmbeddingProvider):
             return self._loaded
 
 
-def open_provider(config: ProviderConfig) -> LocalProvider:
+def open_provider(settings: ProviderSettings) -> LocalProvider:
     problems = []
-    if config.model_name != MODEL_NAME:
-        problems.append(f"The local provider has no model {config.model_name!r}; use {MODEL_NAME}.")
-    if config.dimensions not in (None, DIMENSIONS):
+    if settings.model != MODEL_NAME:
+        problems.append(f"The local provider has no model {settings.model!r}; use {MODEL_NAME}.")
+    if settings.dimensions != DIMENSIONS:
         problems.append(f"The local provider's vectors have {DIMENSIONS} dimensions, no others.")
     if problems:
         raise ConfigurationError(problems)
     if find_spec("wordllama") is None:
-        # Said when the provider is opened, although the package is imported by the first request.
+        # Reported when the provider is opened, although the first request imports the package.
         raise ModuleNotFoundError("No module named 'wordllama'", name="wordllama")
-    return LocalProvider(config.limits(LIMITS))
+    return LocalProvider(limits_for(settings, LIMITS))
 
 
 def _load() -> _Model:

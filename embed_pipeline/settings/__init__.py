@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from embed_pipeline.settings.groups.general import Environment, LogFormat, LogLevel, LogSettings
-from embed_pipeline.settings.groups.provider import (
-    IN_PROCESS,
-    NATIVE_DIMENSIONS,
-    ProviderName,
-    ProviderSettings,
-)
+from embed_pipeline.settings.groups.profiles import IN_PROCESS, ProviderName
+from embed_pipeline.settings.groups.provider import ProviderSettings
 from embed_pipeline.settings.groups.queue import QueueSettings
 from embed_pipeline.settings.groups.reaper import ReaperSettings
 from embed_pipeline.settings.groups.servers import ServerSettings
@@ -18,7 +14,6 @@ from embed_pipeline.settings.load import Settings, load_settings
 __all__ = [
     "GRAPH_STORES",
     "IN_PROCESS",
-    "NATIVE_DIMENSIONS",
     "Environment",
     "LogFormat",
     "LogLevel",

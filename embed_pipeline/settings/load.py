@@ -14,7 +14,8 @@ from embed_pipeline.settings.groups.general import (
     LogSettings,
     general_settings,
 )
-from embed_pipeline.settings.groups.provider import ACCESS, ProviderSettings, provider_settings
+from embed_pipeline.settings.groups.profiles import ACCESS
+from embed_pipeline.settings.groups.provider import ProviderSettings, provider_settings
 from embed_pipeline.settings.groups.queue import QueueSettings, queue_settings
 from embed_pipeline.settings.groups.reaper import ReaperSettings, reaper_settings
 from embed_pipeline.settings.groups.stores import (

@@ -10,7 +10,7 @@ import pytest
 
 from embed_pipeline.errors import MalformedResponse
 from embed_pipeline.providers.checks import checked
-from embed_pipeline.providers.openai_answers import decoded
+from embed_pipeline.providers.openai.answers import decoded
 
 
 def body(*items: tuple[Any, Any]) -> bytes:

@@ -6,8 +6,7 @@ import pytest
 
 from embed_pipeline.domain.window import RemainingQuota
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
-from embed_pipeline.providers.ratelimit_headers import remaining, reset_after
-from embed_pipeline.providers.retry_after import LONGEST
+from embed_pipeline.providers.openai.headers import LONGEST, remaining, reset_after
 from embed_pipeline_tests.openai_budget import Budget
 from embed_pipeline_tests.openai_server import OpenAIServer
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from embed_pipeline.providers.azure import API_VERSION
-from embed_pipeline.providers.openai_embeddings import LIMITS
+from embed_pipeline.providers.openai.embeddings import LIMITS
 from embed_pipeline.settings import ProviderName, load_settings
 from embed_pipeline.settings.reference import reference
 from embed_pipeline_tests.settings.environments import AZURE, PRODUCTION, problems
@@ -89,7 +89,29 @@ def test_openais_models_have_their_own_dimensions_unless_set(
     environ = {**OPENAI, **AZURE, "EMBEDDING_PROVIDER": provider, "EMBEDDING_MODEL": model}
 
     assert load_settings(environ).provider.dimensions == dimensions
-    assert load_settings({**environ, "EMBEDDING_DIMENSIONS": "64"}).provider.dimensions == 64
+
+
+@pytest.mark.parametrize(
+    ("model", "dimensions", "changes", "must"),
+    [
+        ("text-embedding-3-small", "1537", {}, "be at most 1536"),
+        ("text-embedding-3-small", "512", {"EMBEDDING_SEND_DIMENSIONS": "false"}, "be 1536"),
+        ("text-embedding-ada-002", "256", {}, "be 1536"),
+        ("text-embedding-ada-002", "256", {"EMBEDDING_SEND_DIMENSIONS": "true"}, "be 1536"),
+    ],
+)
+def test_dimensions_that_the_model_cannot_have_are_refused(
+    model: str, dimensions: str, changes: dict[str, str], must: str
+) -> None:
+    environ = {"EMBEDDING_MODEL": model, "EMBEDDING_DIMENSIONS": dimensions}
+
+    assert problems({**OPENAI, **environ, **changes}) == (
+        f"EMBEDDING_DIMENSIONS must {must} for EMBEDDING_MODEL {model!r}, got {dimensions!r}.",
+    )
+
+
+def test_a_model_that_shortens_its_vectors_can_have_fewer_dimensions() -> None:
+    assert load_settings({**OPENAI, "EMBEDDING_DIMENSIONS": "64"}).provider.dimensions == 64
 
 
 @pytest.mark.parametrize(

@@ -5,59 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from enum import StrEnum
 
 from pydantic import SecretStr
 
-from embed_pipeline.settings.groups.access import Access, AzureAccess, OpenAIAccess
 from embed_pipeline.settings.groups.general import Environment
+from embed_pipeline.settings.groups.profiles import (
+    ACCESS,
+    FIXED_DIMENSIONS,
+    IN_PROCESS,
+    NATIVE_DIMENSIONS,
+    PROFILES,
+    Access,
+    ProviderName,
+)
 from embed_pipeline.settings.groups.queue import QueueSettings
 from embed_pipeline.settings.parsing.kinds import DAY_MS, FLAG, duration, one_of, pattern, whole
 from embed_pipeline.settings.parsing.variables import Findings, parse, setting
 
 MILLISECOND = timedelta(milliseconds=1)
-
-
-class ProviderName(StrEnum):
-    """Each is a module or package of this name in `providers/`."""
-
-    OPENAI = "openai"
-    AZURE = "azure"
-    LOCAL = "local"
-    MOCK = "mock"
-
-
-NATIVE_DIMENSIONS: Mapping[str, int] = {
-    "text-embedding-3-small": 1536,
-    "text-embedding-3-large": 3072,
-    "text-embedding-ada-002": 1536,
-}
-"""The vector lengths of OpenAI's models."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """What a provider uses where nothing else is set."""
-
-    model: str
-    dimensions: int
-    access: type[Access] | None = None
-    """None: it runs inside this process, costs nothing and never asks to wait."""
-
-
-_OPENAI = Profile(
-    model="text-embedding-3-small",
-    dimensions=NATIVE_DIMENSIONS["text-embedding-3-small"],
-    access=OpenAIAccess,
-)
-PROFILES: Mapping[ProviderName, Profile] = {
-    ProviderName.OPENAI: _OPENAI,
-    ProviderName.AZURE: replace(_OPENAI, access=AzureAccess),
-    ProviderName.LOCAL: Profile(model="l2_supercat", dimensions=256),
-    ProviderName.MOCK: Profile(model="mock", dimensions=64),
-}
-ACCESS = {name: profile.access for name, profile in PROFILES.items() if profile.access}
-IN_PROCESS = frozenset(PROFILES.keys() - ACCESS.keys())
 
 DEFAULT_PROVIDER = {
     Environment.LOCAL: ProviderName.LOCAL,
@@ -66,9 +31,15 @@ DEFAULT_PROVIDER = {
 }
 REMOTE_REQUESTS = 20
 REMOTE_CONCURRENCY = 4
-DEFAULT_TIMEOUT = timedelta(seconds=60)
 
-_NATIVE = ", ".join(f"{model}: {dimensions}" for model, dimensions in NATIVE_DIMENSIONS.items())
+_REMOTE = " and ".join(ACCESS)
+_NATIVE = ", ".join(
+    f"{model}: {dimensions}"
+    for model, dimensions in (
+        *NATIVE_DIMENSIONS.items(),
+        *((name, PROFILES[name].dimensions) for name in sorted(IN_PROCESS)),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +56,13 @@ class ProviderSettings:
         "EMBEDDING_MODEL",
         pattern("a model name of up to 128 characters without spaces", "[!-~]{1,128}"),
         "The provider's model.",
-        shown=f"openai and azure: {_OPENAI.model}, local: l2_supercat, mock: mock",
+        shown=", ".join(f"{name}: {profile.model}" for name, profile in PROFILES.items()),
     )
     dimensions: int = setting(
         "EMBEDDING_DIMENSIONS",
         whole("dimensions", 1, 4096),
         "The length of a vector.",
-        shown=f"{_NATIVE}, local: 256, mock: 64; must be set for other models of openai and azure",
+        shown=f"{_NATIVE}; must be set for other models of {_REMOTE}",
     )
     send_dimensions: bool | None = setting(
         "EMBEDDING_SEND_DIMENSIONS",
@@ -124,19 +95,20 @@ class ProviderSettings:
         "EMBEDDING_CONCURRENCY",
         whole("requests", 1, 64),
         "How many requests one worker sends at once.",
-        shown=f"openai and azure: {REMOTE_CONCURRENCY}, local and mock: 1",
+        shown=f"{_REMOTE}: {REMOTE_CONCURRENCY}, otherwise 1",
     )
     timeout: timedelta = setting(
         "EMBEDDING_TIMEOUT",
         duration("milliseconds", 100, DAY_MS),
         "How long one request may take; less than half of the lock duration.",
-        shown=f"{DEFAULT_TIMEOUT // MILLISECOND}, or 0.4 of the lock duration where that is less",
+        default="60000",
+        shown="60000, or 0.4 of the lock duration where that is less",
     )
     max_requests: int | None = setting(
         "EMBEDDING_RATE_LIMIT_TOKENS",
         whole("requests", 1, 1_000_000),
         "How many requests all workers together may send per interval.",
-        shown=f"openai and azure: {REMOTE_REQUESTS}, local and mock: without limit",
+        shown=f"{_REMOTE}: {REMOTE_REQUESTS}, otherwise without limit",
     )
     """This and `max_tokens`: None means without limit."""
     interval: timedelta = setting(
@@ -157,6 +129,15 @@ class ProviderSettings:
     deployment: str | None = None
     api_version: str | None = None
 
+    @property
+    def sends_dimensions(self) -> bool:
+        """Unless set, only for models that are known to take them: other servers answer 400."""
+        if self.model in FIXED_DIMENSIONS:
+            return False
+        if self.send_dimensions is not None:
+            return self.send_dimensions
+        return self.model in NATIVE_DIMENSIONS
+
 
 def provider_settings(
     environ: Mapping[str, str], environment: Environment, queue: QueueSettings, findings: Findings
@@ -175,12 +156,12 @@ def provider_settings(
     if name is requested:
         model = given.model or model
         dimensions = given.dimensions or _own_dimensions(name, model, findings)
-    return replace(
+    complete = replace(
         given,
         name=name,
         model=model,
         dimensions=dimensions,
-        timeout=_timeout(given, queue, findings),
+        timeout=_timeout(given.timeout, environ, queue.lock_duration, findings),
         concurrency=given.concurrency or (REMOTE_CONCURRENCY if is_remote else 1),
         max_requests=given.max_requests or (REMOTE_REQUESTS if is_remote else None),
         api_key=access.api_key,
@@ -188,6 +169,8 @@ def provider_settings(
         deployment=access.deployment,
         api_version=access.api_version,
     )
+    _check_dimensions(complete, findings)
+    return complete
 
 
 def _working_provider(
@@ -226,6 +209,19 @@ def _own_dimensions(name: ProviderName, model: str, findings: Findings) -> int:
     return NATIVE_DIMENSIONS.get(model, profile.dimensions)
 
 
+def _check_dimensions(complete: ProviderSettings, findings: Findings) -> None:
+    native = NATIVE_DIMENSIONS.get(complete.model)
+    if native is None or complete.name in IN_PROCESS or complete.dimensions == native:
+        return
+    if complete.dimensions > native or not complete.sends_dimensions:
+        most = "at most " if complete.sends_dimensions else ""
+        findings.refuse(
+            "EMBEDDING_DIMENSIONS",
+            f"be {most}{native} for EMBEDDING_MODEL {complete.model!r}, got"
+            f" '{complete.dimensions}'",
+        )
+
+
 def _check_limits(given: ProviderSettings, findings: Findings) -> None:
     text, request = given.max_input_tokens, given.max_request_tokens
     if text is not None and request is not None and text > request:
@@ -235,15 +231,16 @@ def _check_limits(given: ProviderSettings, findings: Findings) -> None:
         )
 
 
-def _timeout(given: ProviderSettings, queue: QueueSettings, findings: Findings) -> timedelta:
-    timeout: timedelta | None = given.timeout
-    if timeout is None:
-        return min(DEFAULT_TIMEOUT, queue.lock_duration * 2 // 5)
-    if findings.accepted("EMBED_JOB_LOCK_DURATION") and timeout * 2 >= queue.lock_duration:
+def _timeout(
+    timeout: timedelta, environ: Mapping[str, str], lock: timedelta, findings: Findings
+) -> timedelta:
+    if "EMBEDDING_TIMEOUT" not in environ:
+        return min(timeout, lock * 2 // 5)
+    if findings.accepted("EMBED_JOB_LOCK_DURATION") and timeout * 2 >= lock:
         findings.refuse(
             "EMBEDDING_TIMEOUT",
             "be less than half of EMBED_JOB_LOCK_DURATION, at most"
-            f" {(queue.lock_duration - MILLISECOND) // 2 // MILLISECOND} milliseconds,"
+            f" {(lock - MILLISECOND) // 2 // MILLISECOND} milliseconds,"
             f" got '{timeout // MILLISECOND}'",
         )
     return timeout

@@ -1,8 +1,10 @@
-"""How the providers on other machines are reached: their addresses and keys."""
+"""The providers: how each is reached, and its default model. A new one is declared here."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import ClassVar
 
 from pydantic import SecretStr
@@ -10,6 +12,26 @@ from pydantic import SecretStr
 from embed_pipeline.settings.parsing.addresses import carries_credentials, endpoint_of
 from embed_pipeline.settings.parsing.kinds import API_KEY, FLAG, address, pattern
 from embed_pipeline.settings.parsing.variables import Findings, setting, settings_of
+
+
+class ProviderName(StrEnum):
+    """Each is a module or package of this name in `providers/`."""
+
+    OPENAI = "openai"
+    AZURE = "azure"
+    LOCAL = "local"
+    MOCK = "mock"
+
+
+NATIVE_DIMENSIONS: Mapping[str, int] = {
+    "text-embedding-3-small": 1536,
+    "text-embedding-3-large": 3072,
+    "text-embedding-ada-002": 1536,
+}
+"""The vector lengths of OpenAI's models."""
+
+FIXED_DIMENSIONS = frozenset({"text-embedding-ada-002"})
+"""Models that do not shorten their vectors."""
 
 _URL = address("an https URL without credentials, query or fragment; http to loopback")
 _WITHOUT_IT = "Without it production refuses to start; elsewhere the local provider takes over."
@@ -100,3 +122,28 @@ class AzureAccess(Access):
         "The version of azure's protocol.",
         shown="2024-10-21",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a provider uses where nothing else is set."""
+
+    model: str
+    dimensions: int
+    access: type[Access] | None = None
+    """None: it runs inside this process, costs nothing and never asks to wait."""
+
+
+_OPENAI = Profile(
+    model="text-embedding-3-small",
+    dimensions=NATIVE_DIMENSIONS["text-embedding-3-small"],
+    access=OpenAIAccess,
+)
+PROFILES: Mapping[ProviderName, Profile] = {
+    ProviderName.OPENAI: _OPENAI,
+    ProviderName.AZURE: replace(_OPENAI, access=AzureAccess),
+    ProviderName.LOCAL: Profile(model="l2_supercat", dimensions=256),
+    ProviderName.MOCK: Profile(model="mock", dimensions=64),
+}
+ACCESS = {name: profile.access for name, profile in PROFILES.items() if profile.access}
+IN_PROCESS = frozenset(PROFILES.keys() - ACCESS.keys())
