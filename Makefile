@@ -18,7 +18,7 @@ INSTALL = -m pip install --quiet --disable-pip-version-check --no-deps
 export EMBED_HOME DAGSTER_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help install run dev neo4j test test-ui lint format stress soak benchmarks lock clean
+.PHONY: help install run dev neo4j docs test test-ui lint format stress soak benchmarks lock clean
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ lint: $(INSTALLED)  ## Check style and types.
 format: $(INSTALLED)  ## Format the code.
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
+
+docs: $(INSTALLED)  ## Write the reference pages again, from the code.
+	@$(BIN)/python -m docs.generate
 
 stress: $(INSTALLED)  ## Long hammers: a million jobs, thousands of state-machine runs.
 	@$(BIN)/pytest -m stress -v --durations=0

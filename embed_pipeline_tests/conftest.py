@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 pytest.register_assert_rewrite("embed_pipeline_tests.contracts")
 
+pytest_plugins = ["embed_pipeline_tests.neo4j_bed.fixtures", "embed_pipeline_tests.postgres_server"]
+
 from embed_pipeline_tests.clocks import FakeClock  # noqa: E402  (after the rewrite is registered)
 
 

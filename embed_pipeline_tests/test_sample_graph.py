@@ -17,7 +17,7 @@ from embed_pipeline.usecases.files.formats.csv_rows import read_csv
 from embed_pipeline.usecases.files.load import load_file
 from embed_pipeline.usecases.insight.search import search
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.run import drain
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SAMPLE = EXAMPLES / "sample_graph.csv"

@@ -28,8 +28,8 @@ from embed_pipeline.telemetry import configure
 from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline.wiring import initialise_stores, open_services
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.models import ensure_model
+from embed_pipeline.worker.leasing import ensure_model
+from embed_pipeline.worker.run import drain
 from embed_pipeline.worker.stop import Deadline
 
 WORDS = (

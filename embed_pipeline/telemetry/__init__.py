@@ -1,8 +1,8 @@
-"""Structured logs: `emit` says what happened by the name of an event and its facts.
+"""Structured logs: `emit` logs an event by its name, with facts.
 
-Lines go through the standard logger "embed_pipeline", each one complete, so whatever handler a
-host installs (Dagster, a test, nothing) gets the same text. Unless `configure` was called they
-are JSON and follow the host's own logging setup.
+Lines go through the standard logger "embed_pipeline" as finished text, so every handler that a
+host installs (Dagster, a test) gets the same. Unless `configure` was called they are JSON and
+follow the logging setup of the host.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _render: Callable[[Mapping[str, Any]], str] = as_json
 
 
 class _StderrHandler(logging.Handler):
-    """Looks up stderr for each line: test runners and CLIs replace it."""
+    """Looks up stderr for each line, because test runners and CLIs replace it."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -44,7 +44,7 @@ def emit(event: str, /, **facts: object) -> None:
     """Log one event of the table in `events`.
 
     Facts are given in snake_case and shown in camelCase; an exception as `error` becomes
-    errorType, message and stack. Raises ValueError for a name that is not in the table, and
+    errorType, message and stack. Raises ValueError for a name that is not in the table, but
     never because of a fact.
     """
     kind = EVENTS.get(event)
@@ -54,7 +54,7 @@ def emit(event: str, /, **facts: object) -> None:
 
 
 def configure(level: str = "INFO", format: str = "auto") -> None:  # noqa: A002
-    """Send lines to stderr; for entry points. May be called again to change either.
+    """Send lines to stderr; for entry points. Can be called again to change level and format.
 
     `auto` is text on a terminal and JSON elsewhere.
     """

@@ -1,7 +1,7 @@
-"""The table of everything that is ever logged: name, level, sentence, facts.
+"""The table of all log events: name, level, message, facts.
 
-Names are `noun.verb_past`. A sentence may quote facts in braces; one that is not given reads "?".
-Of the facts a line has those that apply. docs/logs.md is made from this table.
+Names are `noun.verb_past`. A message may quote facts in braces; a missing one is shown as "?".
+A line has those of its facts that apply. docs/logs.md is generated from this table.
 """
 
 from __future__ import annotations
@@ -27,139 +27,141 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
     {
         # jobs and leases
         "jobs.adopted": EventKind(
-            INFO, "Took in {count} jobs that another program had written.", ("count", "job_ids")
+            INFO, "Adopted {count} jobs that another program had written.", ("count", "job_ids")
         ),
         "jobs.leased": EventKind(INFO, "Leased {count} jobs.", ("worker_id", "count", "probe")),
         "jobs.released": EventKind(
-            INFO, "Gave {count} unstarted jobs back.", ("worker_id", "count")
+            INFO, "Released {count} unstarted jobs.", ("worker_id", "count")
         ),
         "jobs.deferred": EventKind(
             WARNING,
-            "Gave {count} started jobs back without an attempt.",
+            "Deferred {count} started jobs without counting an attempt.",
             ("count", "job_ids", "entity_names", "attempts", *_TROUBLE),
         ),
         "jobs.recovered": EventKind(
             INFO,
-            "Recovered {count} jobs of vanished workers.",
+            "Recovered {count} jobs with an expired lease.",
             ("count", "failed", "job_ids", "previous_owners"),
         ),
         "jobs.retried": EventKind(
-            INFO, "Gave {count} failed jobs a fresh start.", ("count", "category", "job_ids")
+            INFO, "Returned {count} failed jobs to pending.", ("count", "category", "job_ids")
         ),
         "jobs.cancelled": EventKind(INFO, "Cancelled {count} pending jobs.", ("count", "job_ids")),
         "jobs.cleaned_up": EventKind(
             INFO,
-            "Deleted {count} ended jobs past retention.",
+            "Deleted {count} finished jobs older than the retention.",
             ("count", "completed", "failed", "events"),
         ),
-        "job.failed": EventKind(
-            ERROR,
-            "A job failed for good.",
-            _JOB,
-        ),
-        "job.retry_planned": EventKind(
-            WARNING,
-            "An attempt failed; the job will be tried again.",
-            _JOB,
-        ),
+        "job.failed": EventKind(ERROR, "Job failed permanently.", _JOB),
+        "job.retry_planned": EventKind(WARNING, "Attempt failed; the job will be retried.", _JOB),
         "lease.lost": EventKind(
             WARNING,
-            "The lease of {count} jobs was lost to somebody else.",
+            "Lost the lease of {count} jobs to another worker or to recovery.",
             ("worker_id", "count", "job_ids", "job_id"),
         ),
         "lease.refused": EventKind(
-            INFO, "The queue gives out no jobs now.", ("worker_id", "reason", "until")
+            INFO, "Lease refused: {reason}.", ("worker_id", "reason", "until")
         ),
         "heartbeat.missed": EventKind(
-            WARNING, "No heartbeat for too long: a worker may be gone.", ("worker_id", "silent_for")
+            WARNING,
+            "No heartbeat for too long: the worker may be gone.",
+            ("worker_id", "silent_for"),
         ),
         "heartbeat.failed": EventKind(
-            WARNING, "A heartbeat could not be written.", ("worker_id", "job_id", *_ERROR)
+            WARNING, "Heartbeat could not be written.", ("worker_id", "job_id", *_ERROR)
         ),
-        "recovery.failed": EventKind(
-            ERROR, "Recovery failed; it is tried again at its next turn.", _ERROR
-        ),
+        "recovery.failed": EventKind(ERROR, "Recovery failed; the next pass tries again.", _ERROR),
         # health, switch, breakers, budget
         "health.degraded": EventKind(
-            WARNING, "{consecutive_failures} failures in a row.", ("consecutive_failures",)
+            WARNING, "{consecutive_failures} consecutive failures.", ("consecutive_failures",)
         ),
-        "health.critical": EventKind(CRITICAL, "Every run that takes jobs dies.", ("reason",)),
+        "health.critical": EventKind(CRITICAL, "Every run that leases jobs dies.", ("reason",)),
         "health.recovered": EventKind(
-            INFO, "A success ended the row of failures.", ("consecutive_failures",)
+            INFO,
+            "A job succeeded after {consecutive_failures} consecutive failures.",
+            ("consecutive_failures",),
         ),
         "queue.halted": EventKind(
-            CRITICAL, "The queue is halted until a person resumes it.", ("reason",)
+            CRITICAL, "Queue halted until it is resumed: {reason}.", ("reason",)
         ),
-        "queue.paused": EventKind(INFO, "The queue was paused.", ("reason",)),
-        "queue.resumed": EventKind(INFO, "The queue was resumed.", ("reason",)),
+        "queue.paused": EventKind(INFO, "Queue paused: {reason}.", ("reason",)),
+        "queue.resumed": EventKind(INFO, "Queue resumed: {reason}.", ("reason",)),
         "breaker.opened": EventKind(
-            WARNING, "{breaker} does not answer; everybody waits.", ("breaker", "reason", "until")
+            WARNING,
+            "Breaker of {breaker} opened until {until}: {reason}.",
+            ("breaker", "reason", "until"),
         ),
-        "breaker.closed": EventKind(INFO, "{breaker} answers again.", ("breaker",)),
+        "breaker.closed": EventKind(INFO, "Breaker of {breaker} closed.", ("breaker",)),
         "limiter.exhausted": EventKind(
-            INFO, "The budget of this interval is used up.", ("worker_id", "provider", "until")
+            INFO,
+            "Rate limit of {provider} used up until {until}.",
+            ("worker_id", "provider", "until"),
         ),
         "limiter.grant_outdated": EventKind(
             WARNING,
-            "A grant was old before it could be used: the queue's database is slow.",
+            "Rate limit grant expired before it was used: the queue database is slow.",
             ("provider",),
         ),
         "limiter.paused": EventKind(
-            INFO, "Nobody gets any of its budget until then.", ("provider", "until")
+            INFO, "Rate limiter for {provider} paused until {until}.", ("provider", "until")
         ),
         # entities and models
         "entities.created": EventKind(INFO, "Created {count} entities.", ("count", "existing")),
         "entities.discovered": EventKind(
             INFO,
-            "Found {count} entities that need an embedding.",
+            "Discovered {count} entities that need an embedding.",
             ("count", "examined", "new_jobs", "parked"),
         ),
         "entities.queue_unavailable": EventKind(
             WARNING,
-            "Entities were saved but not queued; discovery will queue them.",
+            "Entities were stored but not queued; discovery will queue them.",
             ("count", *_ERROR),
         ),
         "model.registered": EventKind(
-            INFO, "{model} is the graph's first model.", ("model", "dimensions")
+            INFO, "Registered {model} as the first model of the graph.", ("model", "dimensions")
         ),
-        "load.row_refused": EventKind(WARNING, "A row could not be loaded.", ("line", "reason")),
+        "load.row_refused": EventKind(
+            WARNING, "Row {line} could not be loaded: {reason}.", ("line", "reason")
+        ),
         # the stuck-job reaper
         "reaper.swept": EventKind(
-            INFO, "A sweep gave {count} stuck jobs their verdict.", ("count", "metrics")
+            INFO, "Sweep requeued or failed {count} stuck jobs.", ("count", "metrics")
         ),
         "reaper.jobs_requeued": EventKind(
             WARNING,
-            "Requeued {count} jobs of {table} whose worker went silent.",
+            "Requeued {count} jobs of {table} with an expired lease.",
             ("table", "count", "job_ids", "workers"),
         ),
         "reaper.jobs_failed": EventKind(
             ERROR,
-            "Failed {count} jobs of {table}: no attempt of theirs was finished.",
+            "Failed {count} jobs of {table}: lease expired and no attempts left.",
             ("table", "count", "job_ids", "workers"),
         ),
         "reaper.rows_left_alone": EventKind(
             WARNING,
-            "{count} rows of {table} are processing without lease or heartbeat.",
+            "Skipped {count} rows of {table} in processing without lease or heartbeat.",
             ("table", "count"),
         ),
         "reaper.rows_refused": EventKind(
             ERROR,
-            "The rules of {table} do not let the reaper change {count} rows.",
+            "Constraints or triggers of {table} refused to change {count} rows.",
             ("table", "count", "job_ids", *_ERROR),
         ),
         "reaper.sweep_failed": EventKind(
-            ERROR, "The sweep of {table} failed; the next one tries again.", ("table", *_ERROR)
+            ERROR, "Sweep of {table} failed; the next one tries again.", ("table", *_ERROR)
         ),
         "reaper.count_failed": EventKind(
-            WARNING, "The counters of a sweep could not be stored.", _ERROR
+            WARNING, "Counters of a sweep could not be stored.", _ERROR
         ),
         "reaper.schema_extended": EventKind(INFO, "Extended {table}.", ("table", "statement")),
-        "reaper.started": EventKind(INFO, "Sweeps every {interval} seconds.", ("interval",)),
-        "reaper.stopped": EventKind(INFO, "Stopped after {count} sweeps.", ("count",)),
+        "reaper.started": EventKind(
+            INFO, "Reaper started; sweeps every {interval} seconds.", ("interval",)
+        ),
+        "reaper.stopped": EventKind(INFO, "Reaper stopped after {count} sweeps.", ("count",)),
         # runs
         "batch.measured": EventKind(
             INFO,
-            "One batch is done.",
+            "Batch finished: {leased} jobs leased, {embedded} embedded.",
             (
                 "worker_id",
                 "model",
@@ -179,15 +181,17 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
                 "per_second",
             ),
         ),
-        "op.failed": EventKind(ERROR, "The op {operation} failed.", ("operation", *_ERROR)),
+        "op.failed": EventKind(ERROR, "Op {operation} failed.", ("operation", *_ERROR)),
         "look.failed": EventKind(
-            WARNING, "A sensor could not look; its next tick tries again.", _ERROR
+            WARNING, "Sensor check failed; the next tick tries again.", _ERROR
         ),
         "run.interrupted": EventKind(
-            WARNING, "The run was interrupted and finishes what it has.", ("worker_id",)
+            WARNING, "Run interrupted; it finishes the requests it has sent.", ("worker_id",)
         ),
-        "tool.failed": EventKind(ERROR, "A tool for agents broke: a bug.", ("tool", *_ERROR)),
-        "store.apoc_missing": EventKind(WARNING, "No APOC: cleanup uses Cypher's own batches."),
-        "settings.noted": EventKind(WARNING, "A setting deserves attention."),
+        "tool.failed": EventKind(ERROR, "Tool {tool} failed because of a bug.", ("tool", *_ERROR)),
+        "store.apoc_missing": EventKind(
+            WARNING, "APOC is not installed; cleanup uses CALL IN TRANSACTIONS."
+        ),
+        "settings.noted": EventKind(WARNING, "Note about a setting."),
     }
 )

@@ -1,4 +1,4 @@
-"""Turns facts into what a log line can hold: plain values, short, without secrets or vectors."""
+"""Converts facts to plain, short values for a log line, without secrets and vectors."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ def plain_facts(facts: Mapping[str, object]) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     for name, value in facts.items():
         if name == "error" and isinstance(value, BaseException):
-            shown = _described(value) | shown
+            shown = _error_facts(value) | shown
         else:
             shown[name] = plain(value, name=name)
     return shown
 
 
 def plain(value: object, *, name: str = "") -> Any:
-    """Never raises: a value that cannot be shown is named instead."""
+    """Never raises: a value that cannot be converted is shown by its type."""
     if names_a_secret(name) and value is not None:
         return MASK
     try:
         return _plain(value, longest=LONGEST_STACK if name == "stack" else LONGEST_TEXT)
-    except Exception:  # a log line must not end the work it tells about
+    except Exception:  # a log line must not stop the work that it reports
         return f"<unprintable {type(value).__name__}>"
 
 
 def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
-    """Redacted and cut; a text of megabytes costs no more than one of a few times `longest`."""
+    """Redacted and cut. Only the first 4 × `longest` characters are processed."""
     head = text[: 4 * longest]
     shown = redact(head)
     if len(head) < len(text):
-        # The cut may have gone through a secret, which redaction then cannot know.
+        # The cut may have split a secret, which redaction then does not recognize.
         shown = shown[: max(0, len(shown) - LONGEST_SECRET)] + "…"
     return shown if len(shown) <= longest else shown[:longest].rstrip("…") + "…"
 
@@ -56,13 +56,13 @@ def camel_case(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def _described(error: BaseException) -> dict[str, Any]:
+def _error_facts(error: BaseException) -> dict[str, Any]:
     described = {
         "error_class": type(error).__name__,
         "message": plain(error),
         "stack": plain(_Stack(error), name="stack"),
     }
-    # Our own errors carry their category; this floor does not know their classes.
+    # Our own errors carry their category; this layer does not import their classes.
     category = getattr(error, "category", None)
     if isinstance(category, Enum):
         described["error_type"] = category.value
@@ -70,7 +70,7 @@ def _described(error: BaseException) -> dict[str, Any]:
 
 
 class _Stack:
-    """Formatted only where `plain` guards it: an error's own __str__ may raise."""
+    """Formatted late, inside `plain`, because the __str__ of an error may raise."""
 
     def __init__(self, error: BaseException) -> None:
         self._error = error
@@ -105,7 +105,7 @@ def _unwrapped(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value) and not isinstance(value, type):
-        # Not by its repr, which may hold a vector.
+        # Not its repr, which may contain a vector.
         return {field.name: getattr(value, field.name) for field in fields(value)}
     return value
 
@@ -130,7 +130,7 @@ def _plain_items(values: Iterable[object], count: int, *, longest: int, depth: i
 
 
 def _array_note(value: Any) -> Any:
-    """numpy is told by its looks: this floor does not import it."""
+    """Recognizes numpy arrays by their attributes: this layer does not import numpy."""
     if value.shape == () and hasattr(value, "item"):
         return _plain(value.item(), longest=LONGEST_TEXT)
     return f"<{type(value).__name__} of shape {tuple(value.shape)}>"

@@ -1,4 +1,4 @@
-"""Keeps secrets out of everything that is written down: logs, events, stored errors."""
+"""Removes secrets from logs, events and stored errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 MASK = "[redacted]"
 SHORTEST_SECRET = 4
-"""Shorter ones would blot out ordinary words and protect nothing."""
+"""Hiding shorter ones would hide ordinary words and protect nothing."""
 
 _NAMES = r"api[_-]?key|passw(?:or)?d|pwd|secret(?:[_-]key)?|(?:access|auth|refresh)[_-]?token"
 _SECRET_NAME = re.compile(rf"(?:{_NAMES}|authorization)$", re.IGNORECASE)
@@ -17,7 +17,7 @@ _MASKED = re.escape(MASK)
 _PATTERNS = tuple(
     (re.compile(pattern, re.IGNORECASE), replacement)
     for pattern, replacement in (
-        # A refused key comes back in the provider's answer, partly masked or in full.
+        # Providers quote a refused key in their answer, partly masked or in full.
         (r"(api key provided:\s*)(?!" + _MASKED + r")\S*[^\s.,]", rf"\1{MASK}"),
         (r"(?<![a-z0-9])sk-[\w*.…-]{4,}[\w*]", MASK),
         (r"\b(bearer|basic)\s+[\w.~+/*-]+=*", rf"\1 {MASK}"),
@@ -36,7 +36,7 @@ _registered: re.Pattern[str] | None = None
 
 
 def register_secret(value: str) -> None:
-    """From now on `redact` hides this value, also where it was quoted or escaped."""
+    """From now on `redact` hides this value, also in quoted and escaped form."""
     global _registered
     if len(value) < SHORTEST_SECRET:
         return
@@ -49,14 +49,14 @@ def register_secret(value: str) -> None:
                 json.dumps(value)[1:-1],
             )
         )
-        # The longest first: a secret that contains another must go as a whole.
+        # The longest first: a secret that contains another one must be hidden as a whole.
         longest_first = sorted(_spellings, key=len, reverse=True)
-        # Readers take no lock: they see the old pattern or the new one, both whole.
+        # Readers take no lock: they see either the old pattern or the new one.
         _registered = re.compile("|".join(map(re.escape, longest_first)))
 
 
 def redact(text: str) -> str:
-    """The text without registered secrets and without what looks like one."""
+    """The text without registered secrets and without anything that looks like one."""
     registered = _registered
     if registered is not None:
         text = registered.sub(MASK, text)
@@ -66,5 +66,5 @@ def redact(text: str) -> str:
 
 
 def names_a_secret(name: str) -> bool:
-    """Whether a value of this name must not be shown whatever it looks like."""
+    """Whether a value of this name must be hidden whatever it looks like."""
     return _SECRET_NAME.search(name) is not None

@@ -1,4 +1,4 @@
-"""The two looks of a log line: JSON for machines, text for a terminal."""
+"""The two formats of a log line: JSON for machines, text for a terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def as_entry(
     facts = plain_facts(event_dict["facts"])
     message = str(facts.pop("message", None) or _sentence(name, facts))
     return {
-        "timestamp": _moment(event_dict["at"]),
+        "timestamp": _timestamp(event_dict["at"]),
         "level": logging.getLevelName(EVENTS[name].level).lower(),
         "event": name,
         "message": message,
@@ -41,7 +41,7 @@ def as_json(entry: Mapping[str, Any]) -> str:
 
 
 def as_text(entry: Mapping[str, Any]) -> str:
-    """One line, so that no value can pose as another entry; a stack follows, indented."""
+    """One line, so that no value can look like another entry; a stack follows, indented."""
     head = ("timestamp", "level", "event", "message")
     facts = [
         f"{name}={json.dumps(value)}"
@@ -55,14 +55,16 @@ def as_text(entry: Mapping[str, Any]) -> str:
 
 
 def _sentence(name: str, facts: Mapping[str, Any]) -> str:
-    return EVENTS[name].sentence.format_map(_Gaps(facts))
+    sentence = EVENTS[name].sentence.format_map(_Gaps(facts))
+    # A quoted reason may be a sentence with its own full stop.
+    return sentence[:-1] if sentence.endswith("..") else sentence
 
 
 def _free_name(name: str) -> str:
-    """A fact called like one of our own keys keeps its value under a name beside it."""
+    """A fact named like one of our own keys is renamed, so that both are kept."""
     return f"{name}_" if name in RESERVED else name
 
 
-def _moment(seconds: float) -> str:
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+def _timestamp(seconds: float) -> str:
+    at = datetime.fromtimestamp(seconds, UTC)
+    return at.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -1,24 +1,30 @@
-"""May a request go now? The switch, the breakers and the budget have a say, in this order."""
+"""May a request go now? The switch, the breakers and the shared budget decide, in this order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import timedelta
 
 from embed_pipeline.domain.breaker import GRAPH, Breaker
 from embed_pipeline.domain.lease import Lease
 from embed_pipeline.domain.switch import Switch
 from embed_pipeline.domain.window import Denied, Grant
+from embed_pipeline.errors import RateLimited
+from embed_pipeline.ports.embedding_provider import Embedded
+from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.telemetry import emit
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.packing import Request
-from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.stop import RunState, StopReason
+
+PAUSE_WITHOUT_ADVICE = timedelta(seconds=10)
+"""After a 429 that does not say how long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """A request may go; what was seen then decides later what its error means."""
+    """The request may go. An error of it is judged by the switch and breaker as they were now."""
 
     switch: Switch
     breaker: Breaker
@@ -28,24 +34,19 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    ending: Ending
-    back_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """The budget has no room for all of it, but for the first of these."""
+    """The budget has room for the first of these parts, but not for the whole request."""
 
     parts: Sequence[Request]
 
 
-def admit(services: Services, request: Request, lease: Lease) -> Admitted | Held | Split:
+def admit(services: Services, request: Request, lease: Lease) -> Admitted | Split | RunState:
+    """A state means that the request has to wait, for the reason and the time that it names."""
     switch = services.jobs.switch.read()
     breaker = services.jobs.breakers.read(services.provider.name)
-    held = _held_by_state(services, lease, switch, breaker)
-    if held is not None:
-        return held
+    refusal = _refused_by_state(services, lease, switch, breaker)
+    if refusal is not None:
+        return refusal
     at = services.clock.monotonic()
     taken = services.limiter.take(request.cost(services.limiter.limit))
     if isinstance(taken, Denied):
@@ -53,15 +54,51 @@ def admit(services: Services, request: Request, lease: Lease) -> Admitted | Held
     return Admitted(switch=switch, breaker=breaker, grant=taken, at=at)
 
 
+def is_outdated(services: Services, admitted: Admitted) -> bool:
+    """A grant counts in the window in which it was taken; sent later, it would count wrongly."""
+    limit = services.limiter.limit
+    if limit is None:
+        return False
+    return services.clock.monotonic() - admitted.at > limit.grant_lasts.total_seconds()
+
+
+def record_usage(limiter: RateLimiter, grant: Grant, answer: Embedded) -> None:
+    """Replace our estimate by the provider's count, and apply the limits that it reports."""
+    counts_tokens = limiter.limit is not None and limiter.limit.tokens is not None
+    if counts_tokens and answer.tokens not in (0, grant.cost.tokens):
+        limiter.record_actual(grant, tokens=answer.tokens)
+    if answer.remaining is not None:
+        limiter.apply_provider_limits(answer.remaining)
+
+
+def pause_all(limiter: RateLimiter, error: RateLimited) -> None:
+    """Pause all workers: they share one API key."""
+    limiter.pause(error.retry_after or PAUSE_WITHOUT_ADVICE)
+
+
+def _refused_by_state(
+    services: Services, lease: Lease, switch: Switch, breaker: Breaker
+) -> RunState | None:
+    if not switch.is_running:
+        return RunState(stop_reason=StopReason.REFUSED)
+    is_probe = lease.probe and breaker.generation == lease.breaker_seen
+    if breaker.is_open and not is_probe:
+        return RunState(stop_reason=StopReason.REFUSED, back_at=breaker.until)
+    graph = services.jobs.breakers.read(GRAPH)
+    if graph.is_open:  # do not pay for vectors that cannot be written
+        return RunState(stop_reason=StopReason.REFUSED, back_at=graph.until)
+    return None
+
+
 def _with_what_is_left(
     services: Services, request: Request, lease: Lease, denied: Denied
-) -> Split | Held:
+) -> Split | RunState:
     left = services.limiter.allowance()
     if left.back_at is None and left.tokens is not None:
         if parts := request.cut_to(left.tokens):
             return Split(parts=parts)
-        # Too few tokens for any of these texts. Everybody is told, who would else see some
-        # budget, lease, be denied and give it all back, again and again until it is enough.
+        # Too few tokens for any of these texts. Pause the limiter for all workers. Otherwise each
+        # would see budget, lease, be denied and release, in a loop.
         services.limiter.pause(denied.retry_at - services.jobs.now())
     emit(
         "limiter.exhausted",
@@ -69,26 +106,4 @@ def _with_what_is_left(
         provider=services.provider.name,
         until=denied.retry_at,
     )
-    return Held(ending=Ending.BUDGET_SPENT, back_at=denied.retry_at)
-
-
-def is_outdated(services: Services, admitted: Admitted) -> bool:
-    """A grant counts in the bucket in which it was taken: sent later, it would count wrongly."""
-    limit = services.limiter.limit
-    if limit is None:
-        return False
-    return services.clock.monotonic() - admitted.at > limit.grant_lasts.total_seconds()
-
-
-def _held_by_state(
-    services: Services, lease: Lease, switch: Switch, breaker: Breaker
-) -> Held | None:
-    if not switch.is_running:
-        return Held(ending=Ending.REFUSED)
-    is_probe = lease.probe and breaker.generation == lease.breaker_seen
-    if breaker.is_open and not is_probe:
-        return Held(ending=Ending.REFUSED, back_at=breaker.until)
-    graph = services.jobs.breakers.read(GRAPH)
-    if graph.is_open:  # what cannot be written is not paid for
-        return Held(ending=Ending.REFUSED, back_at=graph.until)
-    return None
+    return RunState(stop_reason=StopReason.BUDGET_SPENT, back_at=denied.retry_at)

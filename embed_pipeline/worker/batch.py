@@ -1,9 +1,10 @@
-"""The jobs of one lease until each is settled; every way out leads through here, once."""
+"""The jobs of one lease, from leasing until each is completed, failed, deferred or released."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 
@@ -12,20 +13,27 @@ from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.isolation import Tier, tier_of
 from embed_pipeline.domain.job import EmbedJob, EntityUid, FailureRecord, JobId
 from embed_pipeline.domain.lease import Lease, LeaseResult
-from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.telemetry import emit
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.heartbeat import Heartbeat
-from embed_pipeline.worker.report import Ending, FailedJob, Tally
+from embed_pipeline.worker.report import FailedJob, RunReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A leased job, and its entity as it was read."""
+
+    job: EmbedJob
+    entity: Entity
 
 
 class LeasedBatch:
-    """One batch, extended by its heartbeat until closed; changed by the run's own thread alone."""
+    """One lease, extended by its heartbeat until closed; changed by the run's own thread alone."""
 
     def __init__(self, services: Services, lease: Lease) -> None:
         self.services, self.lease = services, lease
-        self.tally = Tally(leased=len(lease.jobs))
+        self.report = RunReport(leased=len(lease.jobs))
         self.entities: Mapping[EntityUid, Entity] = {}
         self._open: dict[JobId, EmbedJob] = {job.id: job for job in lease.jobs}
         self.switch_seen = services.jobs.switch.read().generation
@@ -40,46 +48,46 @@ class LeasedBatch:
         self.heartbeat.start()
 
     @property
-    def rest(self) -> tuple[JobId, ...]:
+    def open_job_ids(self) -> tuple[JobId, ...]:
         return tuple(self._open)
 
     @property
-    def is_settled(self) -> bool:
+    def is_done(self) -> bool:
         return not self._open
 
     @cached_property
     def is_isolated(self) -> bool:
-        """Whether these jobs are under suspicion, or a probe: then they travel without others."""
+        """Whether a run that holds these jobs may hold no others: suspects of a crash, a probe."""
         jobs = self.lease.jobs
         return self.lease.probe or any(tier_of(job.strikes) is not Tier.NORMAL for job in jobs)
 
     def close(self) -> None:
-        """Give back what is left, end the heartbeat, and tell what this batch has done."""
+        """Release what is left, stop the heartbeat, and report what this batch has done."""
         try:
-            self.release(self.rest)
-            # Neither of these is worth an error that hides why the batch ended.
+            self.release(self.open_job_ids)
+            # An error of these two must not hide why the batch ended.
             with suppress(EmbedPipelineError):
                 self._give_back_probe()
-                self.services.jobs.counters.add(self.tally.counters())
+                self.services.jobs.counters.add(self.report.counters())
         finally:
             self.heartbeat.stop()
             self._measure()
 
     def let_go(self) -> None:
-        """Where the queue does not answer: extend no longer, so that the lease ends by itself."""
+        """Where the queue does not answer: stop the heartbeat, so that the lease expires."""
         self.heartbeat.stop(wait=False)
         self._measure()
 
     def complete(self, jobs: Sequence[EmbedJob], *, reason: str | None = None) -> int:
-        settled = self.services.jobs.complete(self.lease, _ids(jobs), reason=reason)
-        self.mark_done(settled)
-        return len(settled.done)
+        result = self.services.jobs.complete(self.lease, _ids(jobs), reason=reason)
+        self.mark_done(result)
+        return len(result.done)
 
     def release(self, job_ids: Sequence[JobId]) -> None:
         if not job_ids:
             return
         released = self.services.jobs.release(self.lease, job_ids)
-        self.tally.released += released
+        self.report.released += released
         self._forget(job_ids)
         emit("jobs.released", worker_id=self.lease.owner, count=released)
 
@@ -93,14 +101,14 @@ class LeasedBatch:
     ) -> None:
         if not jobs:
             return
-        settled = self.services.jobs.defer(
+        result = self.services.jobs.defer(
             self.lease, _ids(jobs), error=failure, strike=strike, delay=delay
         )
-        self.tally.deferred += len(settled.done)
-        self.mark_done(settled)
+        self.report.deferred += len(result.done)
+        self.mark_done(result)
         emit(
             "jobs.deferred",
-            count=len(settled.done),
+            count=len(result.done),
             job_ids=_ids(jobs),
             entity_names=[self._name_of(job) for job in jobs],
             attempts=[job.attempts for job in jobs],
@@ -113,43 +121,33 @@ class LeasedBatch:
         if not jobs:
             return
         failures = {job.id: failure for job in jobs}
-        report = self.services.jobs.fail(self.lease, failures, is_counted=is_counted)
-        self.tally.failed += len(report.failed)
-        self.tally.retried += len(report.retried)
-        done = (*report.failed, *report.retried)
-        self.mark_done(LeaseResult(done=done, lost=report.lost))
+        result = self.services.jobs.fail(self.lease, failures, is_counted=is_counted)
+        self.report.failed += len(result.failed)
+        self.report.retried += len(result.retried)
+        self.mark_done(LeaseResult(done=(*result.failed, *result.retried), lost=result.lost))
         limiter = self.services.limiter.allowance()
         for job in jobs:
-            if job.id in report.lost:
-                continue
-            final = job.id in report.failed
-            self._tell_failure(job, failure, final=final, limiter=limiter)
+            if job.id not in result.lost:
+                final = job.id in result.failed
+                self._report_failure(job, failure, final=final, limiter=limiter)
 
-    def halt(self, failure: FailureRecord, *, seen: int) -> Ending:
-        """Stop everybody until a person resumes, unless one has since `seen` was read."""
-        switch = self.services.jobs.switch.halt(failure.message, seen=seen)
-        if switch.state is not SwitchState.HALTED:
-            return Ending.REFUSED
-        self.tally.critical = failure.message
-        return Ending.HALTED
-
-    def mark_done(self, settled: LeaseResult) -> None:
-        """These are no longer ours: done, or lost to somebody else."""
-        self.tally.lost += len(settled.lost)
-        self._forget((*settled.done, *settled.lost))
-        if settled.lost:
+    def mark_done(self, result: LeaseResult) -> None:
+        """These jobs are no longer ours: done, or lost to another worker."""
+        self.report.lost += len(result.lost)
+        self._forget((*result.done, *result.lost))
+        if result.lost:
             emit(
                 "lease.lost",
                 worker_id=self.lease.owner,
-                count=len(settled.lost),
-                job_ids=settled.lost,
+                count=len(result.lost),
+                job_ids=result.lost,
             )
 
-    def _tell_failure(
+    def _report_failure(
         self, job: EmbedJob, failure: FailureRecord, *, final: bool, limiter: object
     ) -> None:
         entity, name = self.entities.get(job.entity_uid), self._name_of(job)
-        self.tally.failures.append(
+        self.report.failures.append(
             FailedJob(job_id=job.id, entity_name=name, failure=failure, final=final)
         )
         emit(
@@ -164,7 +162,7 @@ class LeasedBatch:
         )
 
     def _circumstances(self, failure: FailureRecord, *, limiter: object) -> dict[str, object]:
-        """What every line about an error tells."""
+        """What every log line about an error contains."""
         return {
             "operation": "embed",
             "error_type": failure.category,
@@ -186,18 +184,18 @@ class LeasedBatch:
         self.heartbeat.stop_extending(job_ids)
 
     def _give_back_probe(self) -> None:
-        """A probe that sent nothing has found nothing out: others need not wait for it."""
-        if self.lease.probe and not self.tally.requests:
+        """A probe that sent nothing has learned nothing: other workers need not wait for it."""
+        if self.lease.probe and not self.report.requests:
             breakers, provider = self.services.jobs.breakers, self.services.provider.name
             breakers.give_back_probe(provider, seen=self.lease.breaker_seen)
 
     def _measure(self) -> None:
-        self.tally.seconds = self.services.clock.monotonic() - self._begun
+        self.report.seconds = self.services.clock.monotonic() - self._begun
         emit(
             "batch.measured",
             worker_id=self.lease.owner,
             model=self.services.model,
-            **self.tally.facts(),
+            **self.report.facts(),
         )
 
 

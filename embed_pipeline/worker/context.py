@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -49,3 +50,9 @@ class Services:
     @property
     def model(self) -> str:
         return self.provider.model
+
+    def close(self) -> None:
+        """Close all parts, each even if another fails to close."""
+        with ExitStack() as stack:
+            for part in (self.jobs, self.graph, self.provider, self.limiter):
+                stack.callback(part.close)

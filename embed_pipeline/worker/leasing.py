@@ -1,4 +1,4 @@
-"""Leasing: only what the switch, the breakers and the budget allow."""
+"""Lease a batch: only what the switch, the breakers and the budget allow."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from embed_pipeline.domain.breaker import GRAPH
+from embed_pipeline.domain.embedding import ModelRecord, ModelState
 from embed_pipeline.domain.lease import Lease, Refusal, RefusalReason
 from embed_pipeline.errors import (
     CriticalError,
@@ -17,9 +18,7 @@ from embed_pipeline.errors import (
 )
 from embed_pipeline.telemetry import emit
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.failures import record_of
-from embed_pipeline.worker.graph_trouble import pause_for_graph
-from embed_pipeline.worker.models import ensure_model
+from embed_pipeline.worker.outcomes import pause_for_graph, record_of
 
 
 def lease_batch(services: Services, *, owner: str, limit: int | None = None) -> Lease:
@@ -33,32 +32,19 @@ def lease_batch(services: Services, *, owner: str, limit: int | None = None) -> 
     if not wanted:
         lease = _without_budget(services, owner, back_at=allowance.back_at)
     else:
-        try_graph(services)
+        check_graph(services)
         lease = services.jobs.lease(
             owner=owner, model=services.model, limit=wanted, token=uuid.uuid4().hex
         )
-    _tell(lease)
+    _log(lease)
     return lease
 
 
-def _without_budget(services: Services, owner: str, *, back_at: datetime | None) -> Lease:
-    """Nobody has to wait for a budget where there is nothing to do."""
-    nothing = Lease(owner=owner, token="", duration=services.run_limits.grace)
-    if services.jobs.next_due(model=services.model) is None:
-        return nothing
-    refusal = Refusal(
-        reason=RefusalReason.BUDGET_SPENT,
-        detail=f"the budget of {services.provider.name} is used up",
-        until=back_at,
-    )
-    return replace(nothing, refusal=refusal)
+def check_graph(services: Services) -> None:
+    """Check that the graph answers and accepts vectors of the configured model.
 
-
-def try_graph(services: Services) -> None:
-    """Look whether the graph answers and takes this model's vectors.
-
-    Where its breaker is open and the pause over, one cheap write decides. The lease that follows
-    refuses by itself while the breaker is open or the queue is halted.
+    If its breaker is open and the pause is over, one cheap write decides. A failure is only
+    stored: the lease that follows is refused while the breaker is open or the queue halted.
     """
     breakers = services.jobs.breakers
     breaker = breakers.read(GRAPH)
@@ -76,7 +62,7 @@ def try_graph(services: Services) -> None:
         if broken is not None:
             _halt(services, broken)
     except ModelNotActive:
-        raise  # the settings are wrong for this graph, which is no reason to halt everybody
+        raise  # the settings of this run are wrong, which is no reason to stop all workers
     except CriticalError as error:
         _halt(services, error)
     else:
@@ -84,12 +70,43 @@ def try_graph(services: Services) -> None:
             breakers.close(GRAPH, seen=breaker.generation)
 
 
+def ensure_model(services: Services) -> ModelRecord:
+    """The record of the configured model. The first model of a graph registers itself.
+
+    Any other has to be started by a person: a run never starts a model.
+    """
+    record = services.graph.register_first_model(
+        services.model, dimensions=services.provider.dimensions
+    )
+    if record is not None and record.takes_vectors:
+        return record
+    active = [found.model for found in services.graph.models() if found.state is ModelState.ACTIVE]
+    raise ModelNotActive(
+        f"The graph is embedded with {', '.join(active) or 'no active model'}, the settings say "
+        f"{services.model}: set EMBEDDING_PROVIDER, EMBEDDING_MODEL and EMBEDDING_DIMENSIONS back, "
+        "or change the graph's model by hand (docs/operations.md, Changing the model)."
+    )
+
+
+def _without_budget(services: Services, owner: str, *, back_at: datetime | None) -> Lease:
+    """Refuse the lease, unless nothing is pending: an empty queue needs no budget."""
+    nothing = Lease(owner=owner, token="", duration=services.run_limits.grace)
+    if services.jobs.next_due(model=services.model) is None:
+        return nothing
+    refusal = Refusal(
+        reason=RefusalReason.BUDGET_SPENT,
+        detail=f"the budget of {services.provider.name} is used up",
+        until=back_at,
+    )
+    return replace(nothing, refusal=refusal)
+
+
 def _halt(services: Services, error: EmbedPipelineError) -> None:
     switch = services.jobs.switch
     switch.halt(record_of(error).message, seen=switch.read().generation)
 
 
-def _tell(lease: Lease) -> None:
+def _log(lease: Lease) -> None:
     if lease.refusal is not None:
         emit(
             "lease.refused",

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.recover import recover_before_work
-from embed_pipeline.worker.report import Ending, Tally
-from embed_pipeline.worker.stop import Deadline
+from embed_pipeline.worker.report import RunReport
+from embed_pipeline.worker.run import drain
+from embed_pipeline.worker.stop import Deadline, StopReason
 
 
 def run_until_empty(
@@ -18,24 +18,24 @@ def run_until_empty(
     owner: str,
     recovery_interval: timedelta | None,
     deadline: Deadline,
-    on_batch: Callable[[Tally], None] = lambda tally: None,
-) -> Tally:
-    """Until the queue is empty or somebody must act; a spent budget is waited for.
+    on_batch: Callable[[RunReport], None] = lambda report: None,
+) -> RunReport:
+    """Work until the queue is empty or a person must act; wait for a spent budget.
 
-    `recovery_interval` None means that nothing is recovered by itself.
+    Without a `recovery_interval`, stale jobs are not recovered.
     """
     recovery = _Recovery(services, recovery_interval)
-    total = Tally()
+    total = RunReport()
 
-    def after_batch(tally: Tally) -> None:
+    def after_batch(report: RunReport) -> None:
         recovery.run_if_due()
-        on_batch(tally)
+        on_batch(report)
 
     while True:
         recovery.run_if_due()
-        round_ = drain(services, owner=owner, deadline=deadline, on_batch=after_batch)
-        total = total.plus(round_)
-        back_at = _back_at(services, round_)
+        last = drain(services, owner=owner, deadline=deadline, on_batch=after_batch)
+        total = total.plus(last)
+        back_at = _back_at(services, last)
         if back_at is None or deadline.stopped or deadline.time_is_up:
             return total
         deadline.wait_towards(back_at)
@@ -53,10 +53,10 @@ class _Recovery:
         self._next = self._services.clock.monotonic() + self._interval.total_seconds()
 
 
-def _back_at(services: Services, tally: Tally) -> datetime | None:
+def _back_at(services: Services, report: RunReport) -> datetime | None:
     """When it is worth trying again; None when it is not."""
-    if tally.ending is Ending.QUEUE_EMPTY:
+    if report.stop_reason is StopReason.QUEUE_EMPTY:
         return services.jobs.next_due(model=services.model)
-    if tally.ending in (Ending.BUDGET_SPENT, Ending.REFUSED):
-        return tally.back_at
+    if report.stop_reason in (StopReason.BUDGET_SPENT, StopReason.REFUSED):
+        return report.back_at
     return None

@@ -1,102 +1,99 @@
-"""What an error of a request means: for its jobs, for everybody, and for the run."""
+"""What an error means: for its jobs, for all workers, and for the run."""
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from embed_pipeline.domain.breaker import GRAPH, Breaker, pause_at
-from embed_pipeline.domain.job import EmbedJob
+from embed_pipeline.domain.breaker import GRAPH, Breaker, is_lasting, pause_at
+from embed_pipeline.domain.job import ENTITY_GONE, EmbedJob, FailureRecord
+from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import (
     CriticalError,
+    EmbedPipelineError,
+    EmptyText,
+    EntityGone,
+    ErrorCategory,
     InputRefused,
     InputTooLarge,
     ModelNotActive,
     PageTooLarge,
     RateLimited,
+    StoreBroken,
+    StoreFaltered,
+    StoreOverloaded,
     TransientError,
 )
-from embed_pipeline.worker.admission import Admitted
+from embed_pipeline.telemetry import redact
+from embed_pipeline.worker.admission import Admitted, pause_all
 from embed_pipeline.worker.batch import LeasedBatch
-from embed_pipeline.worker.budget import pause_for
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.failures import record_of
 from embed_pipeline.worker.packing import Request
-from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.stop import RUNNING, RunState, StopReason
+
+LONGEST_MESSAGE, LONGEST_STACK = 1_000, 8_000
+
+GONE = FailureRecord(
+    category=EntityGone.category,
+    error_type=EntityGone.__name__,
+    message="The entity was deleted, or is no longer valid.",
+    fail_code=ENTITY_GONE,
+)
+EMPTY = FailureRecord(
+    category=EmptyText.category,
+    error_type=EmptyText.__name__,
+    message="The entity has no text to embed.",
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """Whether the run ends, and which smaller requests try again."""
+def record_of(error: BaseException) -> FailureRecord:
+    """What a job stores of an error: redacted and shortened.
 
-    ending: Ending | None = None
-    back_at: datetime | None = None
-    """When it goes on by itself; None where a person has to act."""
-    again: tuple[Request, ...] = ()
+    An error that is not classified is TRANSIENT: a bug must not fail jobs at once.
+    """
+    stack = "".join(traceback.format_exception(error))
+    return FailureRecord(
+        category=(
+            error.category if isinstance(error, EmbedPipelineError) else ErrorCategory.TRANSIENT
+        ),
+        error_type=type(error).__name__,
+        message=redact(str(error) or type(error).__name__)[:LONGEST_MESSAGE],
+        stack=redact(stack)[-LONGEST_STACK:],
+    )
 
 
-def judge(batch: LeasedBatch, request: Request, error: Exception, admitted: Admitted) -> Verdict:
+# -- errors of a request ---------------------------------------------------------------------
+
+
+def handle_request_error(
+    batch: LeasedBatch, request: Request, error: Exception, admitted: Admitted
+) -> RunState:
+    """A refused request holds one text here: the sender splits larger ones before."""
     services = batch.services
-    if isinstance(error, RateLimited | InputRefused | InputTooLarge):
-        close_breaker(services, admitted.breaker)  # an unwelcome answer is an answer
+    if is_answer(error):
+        close_breaker(services, admitted.breaker)
     match error:
         case RateLimited():
-            pause_for(services.limiter, error)
+            pause_all(services.limiter, error)
             batch.release(request.job_ids)
             # A short pause may be over by now.
             back_at = services.limiter.allowance().back_at or services.jobs.now()
-            return Verdict(ending=Ending.BUDGET_SPENT, back_at=back_at)
+            return RunState(stop_reason=StopReason.BUDGET_SPENT, back_at=back_at)
         case CriticalError():
             failure = record_of(error)
             batch.defer(request.jobs, failure)
-            ending = batch.halt(failure, seen=admitted.switch.generation)
-            return Verdict(ending=ending, back_at=_after_halt(services, ending))
-        case InputRefused() | InputTooLarge() if not request.is_one_text:
-            return Verdict(again=request.halves())
+            return _halt(batch, failure, seen=admitted.switch.generation)
         case InputRefused() | InputTooLarge():
-            fail_refused(batch, request, error)
-            return Verdict()
+            batch.fail(request.jobs, record_of(error))
+            return RUNNING
         case _:
-            return _broken(batch, request, error, admitted.breaker)
+            return _handle_outage(batch, request, error, admitted.breaker)
 
 
-def fail_refused(
-    batch: LeasedBatch, request: Request, refusal: InputRefused | InputTooLarge
-) -> None:
-    batch.fail(request.jobs, record_of(refusal))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphVerdict:
-    ending: Ending
-    back_at: datetime | None = None
-
-
-def judge_graph(batch: LeasedBatch, error: TransientError | CriticalError) -> GraphVerdict:
-    """The graph took or gave nothing: nobody is charged, and nothing more is paid for."""
-    services = batch.services
-    if isinstance(error, ModelNotActive):
-        raise error  # as at leasing: the settings of this run are wrong, not everybody's
-    if isinstance(error, CriticalError):
-        ending = batch.halt(record_of(error), seen=batch.switch_seen)
-        return GraphVerdict(ending=ending, back_at=_after_halt(services, ending))
-    breaker = services.jobs.breakers.read(GRAPH)
-    return GraphVerdict(ending=Ending.REFUSED, back_at=breaker.until or services.jobs.now())
-
-
-def judge_too_large(batch: LeasedBatch, jobs: Sequence[EmbedJob], error: PageTooLarge) -> None:
-    """The graph goes on with others; as with a request, only a lone traveller is charged."""
-    failure = record_of(error)
-    if len(jobs) == 1:
-        batch.fail(jobs, failure)
-    else:
-        batch.defer(jobs, failure, strike=True)
-
-
-def _after_halt(services: Services, ending: Ending) -> datetime | None:
-    """None while halted; where somebody had resumed meanwhile, it may go on at once."""
-    return None if ending is Ending.HALTED else services.jobs.now()
+def is_answer(error: Exception) -> bool:
+    """Whether the provider is reachable after all: it answered, though not with vectors."""
+    return isinstance(error, RateLimited | InputRefused | InputTooLarge)
 
 
 def close_breaker(services: Services, breaker: Breaker) -> None:
@@ -104,11 +101,13 @@ def close_breaker(services: Services, breaker: Breaker) -> None:
         services.jobs.breakers.close(breaker.name, seen=breaker.generation)
 
 
-def _broken(batch: LeasedBatch, request: Request, error: Exception, breaker: Breaker) -> Verdict:
-    """The whole request failed: everybody pauses, and only a lone traveller is charged.
+def _handle_outage(
+    batch: LeasedBatch, request: Request, error: Exception, breaker: Breaker
+) -> RunState:
+    """The whole request failed: all workers pause, and an attempt is charged to a lone job only.
 
-    One that failed beside another which had already opened the breaker is a case of the same
-    outage, and not the reason for it: it is not charged either.
+    A request that failed after another one had opened the breaker belongs to the same outage and
+    is not its cause: its jobs are not charged either.
     """
     failure, breakers = record_of(error), batch.services.jobs.breakers
     after = breakers.read(breaker.name)
@@ -119,9 +118,73 @@ def _broken(batch: LeasedBatch, request: Request, error: Exception, breaker: Bre
     if batch.lease.probe:
         delay = pause_at(after.level) if after.is_open else timedelta(0)
         batch.defer(request.jobs, failure, delay=delay)
-    elif request.travels_alone and not is_straggler:
+    elif request.is_one_job and not is_straggler:
         batch.fail(request.jobs, failure, is_counted=is_outage)
     else:
         batch.defer(request.jobs, failure, strike=request.is_shared)
-    # Closed again by somebody's probe, or never opened: then it may go on at once.
-    return Verdict(ending=Ending.REFUSED, back_at=after.until or batch.services.jobs.now())
+    # The breaker may be closed: never opened, or closed again by the probe of another worker.
+    back_at = after.until or batch.services.jobs.now()
+    return RunState(stop_reason=StopReason.REFUSED, back_at=back_at)
+
+
+def _halt(batch: LeasedBatch, failure: FailureRecord, *, seen: int) -> RunState:
+    """Stop all leasing until a person resumes it, unless one has since `seen` was read."""
+    jobs = batch.services.jobs
+    if jobs.switch.halt(failure.message, seen=seen).state is not SwitchState.HALTED:
+        return RunState(stop_reason=StopReason.REFUSED, back_at=jobs.now())
+    batch.report.critical = failure.message
+    return RunState(stop_reason=StopReason.HALTED)
+
+
+# -- errors of the graph ---------------------------------------------------------------------
+
+
+def handle_graph_error(batch: LeasedBatch, error: TransientError | CriticalError) -> RunState:
+    """The graph could not be read or written: no job is charged, and nothing more is paid for."""
+    if isinstance(error, ModelNotActive):
+        raise error  # the settings of this run are wrong, which is no reason to stop all workers
+    if isinstance(error, CriticalError):
+        return _halt(batch, record_of(error), seen=batch.switch_seen)
+    jobs = batch.services.jobs
+    back_at = jobs.breakers.read(GRAPH).until or jobs.now()
+    return RunState(stop_reason=StopReason.REFUSED, back_at=back_at)
+
+
+def handle_too_large(batch: LeasedBatch, jobs: Sequence[EmbedJob], error: PageTooLarge) -> None:
+    """The graph goes on with other jobs; as with requests, only a lone job is charged."""
+    failure = record_of(error)
+    if len(jobs) == 1:
+        batch.fail(jobs, failure)
+    else:
+        batch.defer(jobs, failure, strike=True)
+
+
+def pause_for_graph(
+    services: Services, error: TransientError, *, seen: int, entities: int = 0
+) -> PageTooLarge | StoreBroken | None:
+    """Open the graph's breaker, or double its pause; a returned error says that no pause helps.
+
+    `entities` is how many were read or written at once. If the graph takes other writes, these
+    entities are too much for its memory (`PageTooLarge`), and other workers need not wait.
+    A graph that fails in the same way again after a long pause is `StoreBroken`: the stored
+    breaker tells, because a run may end at the first failure.
+    """
+    if isinstance(error, StoreOverloaded) and entities and _takes_other_writes(services):
+        asked = "this entity" if entities == 1 else f"a page of {entities} entities"
+        return PageTooLarge(f"The graph takes other writes, but has no memory for {asked}. {error}")
+    breakers, failure = services.jobs.breakers, record_of(error)
+    before = breakers.read(GRAPH)
+    after = breakers.trip(GRAPH, seen=seen, error=failure)
+    counts = after.generation != before.generation
+    if counts and isinstance(error, StoreFaltered) and is_lasting(before, reason=failure.message):
+        return StoreBroken(f"{failure.message.rstrip('.')}, again and again.")
+    return None
+
+
+def _takes_other_writes(services: Services) -> bool:
+    """A graph without memory for a small write either is overloaded by others."""
+    try:
+        services.graph.probe()
+    except (TransientError, CriticalError):
+        return False
+    return True

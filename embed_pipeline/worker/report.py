@@ -1,41 +1,15 @@
-"""What a batch, or a whole run, has done."""
+"""What a run, or one batch of it, has done."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
-from enum import StrEnum
 
 from embed_pipeline.domain.job import FailureRecord, JobId
-
-_COUNTS = (
-    "leased",
-    "embedded",
-    "reused",
-    "superseded",
-    "failed",
-    "retried",
-    "released",
-    "deferred",
-    "lost",
-    "requests",
-    "tokens",
-    "truncated",
-)
+from embed_pipeline.worker.stop import StopReason
 
 MOST_FAILURES = 100
-"""How many failures are told one by one; all are counted, and kept in the queue."""
-
-
-class Ending(StrEnum):
-    """Why a run stopped leasing."""
-
-    QUEUE_EMPTY = "the queue is empty"
-    BUDGET_SPENT = "the budget is used up"
-    TIME_UP = "its time was up"
-    REFUSED = "the queue gives out no jobs"
-    HALTED = "a critical error halted the queue"
-    STOPPED = "it was told to stop"
+"""How many failures a report lists; all are counted, and kept in the queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +21,8 @@ class FailedJob:
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
-    """Counts that grow while a run works; a mutable value, owned by one run."""
+class RunReport:
+    """Counts that grow while a run works; changed by the run's own thread alone."""
 
     leased: int = 0
     embedded: int = 0
@@ -64,7 +38,7 @@ class Tally:
     truncated: int = 0
     seconds: float = 0.0
     failures: list[FailedJob] = field(default_factory=list)
-    ending: Ending = Ending.QUEUE_EMPTY
+    stop_reason: StopReason = StopReason.QUEUE_EMPTY
     back_at: datetime | None = None
     """When leasing may work again, where that is known."""
     critical: str | None = None
@@ -78,18 +52,18 @@ class Tally:
     def per_second(self) -> float | None:
         return self.completed / self.seconds if self.seconds > 0 else None
 
-    def add(self, other: Tally) -> None:
-        """Count what the other did; when and why it ended stays its own."""
+    def add(self, other: RunReport) -> None:
+        """Add the counts and failures of a batch; time and reason to stop are not added."""
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.critical = self.critical or other.critical
         self.failures += other.failures[: MOST_FAILURES - len(self.failures)]
 
-    def plus(self, other: Tally) -> Tally:
-        """Both together, one after the other: with the ending of the later one."""
-        total = Tally(
+    def plus(self, other: RunReport) -> RunReport:
+        """The sum of two runs, one after the other; it stopped for the reason of the later one."""
+        total = RunReport(
             seconds=self.seconds + other.seconds,
-            ending=other.ending,
+            stop_reason=other.stop_reason,
             back_at=other.back_at,
         )
         total.add(self)
@@ -97,7 +71,7 @@ class Tally:
         return total
 
     def counters(self) -> dict[str, int]:
-        """What the store's counters do not see by themselves."""
+        """What the queue does not count by itself."""
         return {
             "vectors_embedded": self.embedded,
             "vectors_reused": self.reused,
@@ -113,3 +87,7 @@ class Tally:
             "seconds": round(self.seconds, 3),
             "per_second": None if rate is None else round(rate, 1),
         }
+
+
+_COUNTS = tuple(each.name for each in fields(RunReport) if each.type == "int")
+"""Every count of the report: a new one needs no other line here."""

@@ -1,11 +1,22 @@
-"""One run as a pipeline: leases ahead, requests and writes under way, all of it bounded.
+"""One run of the worker, and in it the life of a batch:
 
-One thread decides and counts; leasing, requests and writes run beside it (see `crew`). Neither
-the provider nor a database waits for the other, and memory does not grow with the backlog.
+1. lease     take due jobs, as many as switch, breakers and budget allow        (leasing)
+2. read      read their entities and sort the jobs: most need no request        (intake)
+3. pack      pack the distinct texts into requests                              (packing)
+4. admit     check switch, breakers and budget again, for each request          (admission)
+5. ask       send it to the provider                                            (sender)
+6. write     write the vectors, then complete their jobs, page by page          (writer)
+7. close     release what is left, stop the heartbeat, report                   (batch)
+
+One thread decides and counts: the one that calls `drain`. Everything that waits for a database or
+the provider runs in threads of the pool: 1 to 3 as one task, 5 as one, 6 as one per page. So
+several batches are under way at once, the next one is leased while others are embedded, and every
+bound (requests, writers, batches, pages) is kept in here. What an error means is in `outcomes`.
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -16,19 +27,38 @@ from embed_pipeline.errors import PageTooLarge
 from embed_pipeline.telemetry import emit
 from embed_pipeline.worker.batch import LeasedBatch
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.course import RunState
-from embed_pipeline.worker.intake import Intake, take_in
-from embed_pipeline.worker.outcomes import judge_graph, judge_too_large
+from embed_pipeline.worker.intake import Intake, finish_without_request, take_in
+from embed_pipeline.worker.outcomes import handle_graph_error, handle_too_large
 from embed_pipeline.worker.pool import TaskKind, TaskPool
-from embed_pipeline.worker.prepare import settle_without_request
-from embed_pipeline.worker.report import Ending, Tally
-from embed_pipeline.worker.sender import Sending
-from embed_pipeline.worker.stop import SHORTEST_WAIT, Deadline
-from embed_pipeline.worker.write import PendingWrite
-from embed_pipeline.worker.writer import Writing
+from embed_pipeline.worker.report import RunReport
+from embed_pipeline.worker.sender import Sender
+from embed_pipeline.worker.stop import RUNNING, SHORTEST_WAIT, Deadline, RunState, StopReason
+from embed_pipeline.worker.writer import Writer
 
 
-class Pipeline:
+def drain(
+    services: Services,
+    *,
+    owner: str,
+    first: Lease | None = None,
+    limit: int | None = None,
+    deadline: Deadline | None = None,
+    on_batch: Callable[[RunReport], None] = lambda report: None,
+) -> RunReport:
+    """Batch after batch until the queue is empty or something stops the run.
+
+    `first` is a lease taken before; `limit` bounds each batch.
+    """
+    deadline = deadline or Deadline(services.clock, limit=services.run_limits.drain_for)
+    run = _Run(services, owner=owner, limit=limit, deadline=deadline, on_batch=on_batch)
+    gc.freeze()  # or the collector would scan all imported modules again every few batches
+    try:
+        return run.run(first)
+    finally:
+        gc.unfreeze()
+
+
+class _Run:
     def __init__(
         self,
         services: Services,
@@ -36,137 +66,129 @@ class Pipeline:
         owner: str,
         limit: int | None,
         deadline: Deadline,
-        on_batch: Callable[[Tally], None],
+        on_batch: Callable[[RunReport], None],
     ) -> None:
         self._services, self._owner, self._limit = services, owner, limit
         self._deadline, self._on_batch = deadline, on_batch
-        self._tally, self._pool, self._course = Tally(), TaskPool(), RunState()
-        self._writing = Writing(services, self._pool, self._course, deadline=deadline)
-        self._sending = Sending(services, self._pool, self._course, deliver=self._writing.add)
+        self._state, self._report, self._pool = RUNNING, RunReport(), TaskPool()
+        self._writer = Writer(services, self._pool, deadline=deadline)
+        self._sender = Sender(services, self._pool, self._writer)
         self._batches: list[LeasedBatch] = []
-        self._is_dry = False
+        self._queue_is_empty = False
         """Whether the last lease found nothing, and no batch has ended since."""
-        self._must_be_empty = False
-        """Whether the next lease is of jobs that travel without others."""
+        self._must_be_alone = False
+        """Whether the next lease is of jobs that may not be held together with others."""
 
-    def run(self, first: Lease | None) -> Tally:
-        begun = self._services.clock.monotonic()
+    def run(self, first: Lease | None) -> RunReport:
+        started = self._services.clock.monotonic()
         try:
             if first is not None:
                 self._start_intake(first)
-            while self._start_what_is_possible():
+            while self._start_tasks():
                 self._wait()
             self._close_all()
-        except BaseException as reason:
-            self._wind_down(interrupted=not isinstance(reason, Exception))
+        except BaseException as error:
+            self._wind_down(interrupted=not isinstance(error, Exception))
             raise
         finally:
             self._pool.shutdown()
-            self._tally.seconds = self._services.clock.monotonic() - begun
-            self._tally.ending = self._course.ending or Ending.QUEUE_EMPTY
-            self._tally.back_at = self._course.back_at
-        return self._tally
+            self._report.seconds = self._services.clock.monotonic() - started
+            self._report.stop_reason = self._state.stop_reason or StopReason.QUEUE_EMPTY
+            self._report.back_at = self._state.back_at
+        return self._report
 
-    def _start_what_is_possible(self) -> bool:
-        """False when there is nothing left to wait for."""
-        self._look_at_the_time()
-        self._writing.start()
-        self._send()
-        self._close_settled()
+    def _start_tasks(self) -> bool:
+        """Start what may start now; False when there is nothing left to wait for."""
+        self._stop_if(self._deadline.state)
+        self._writer.start()  # what is paid for comes first
+        self._state = self._sender.start(self._state)
+        self._close_done()
         self._lease_ahead()
-        return self._sending.is_waiting or not self._pool.is_idle
-
-    def _send(self) -> None:
-        sending = self._sending
-        sending.back_at = None
-        while True:
-            if self._course.is_over:
-                sending.give_back_unsent()
-            if not sending.is_waiting or sending.is_held_up:
-                return
-            if sending.is_full or self._writing.is_behind:
-                return
-            sending.start_next()
+        return self._sender.is_waiting or not self._pool.is_idle
 
     def _wait(self) -> None:
         if self._pool.is_idle:
-            assert self._sending.back_at is not None, "a request waits for nothing but the budget"
-            self._deadline.wait_towards(self._sending.back_at)
+            assert self._sender.back_at is not None, "a request waits for nothing but the budget"
+            self._deadline.wait_towards(self._sender.back_at)
         else:
-            # Never for ever: Python misses a signal that comes as a thread is about to block.
-            self._pool.handle_finished(timeout=SHORTEST_WAIT.total_seconds())
+            # Never without a timeout: Python misses a signal that arrives just before a block.
+            self._handle_finished(timeout=SHORTEST_WAIT.total_seconds())
 
-    def _look_at_the_time(self) -> None:
-        if self._deadline.stopped:
-            self._course.end(Ending.STOPPED)
-        elif self._deadline.time_is_up:
-            self._course.end(Ending.TIME_UP)
+    def _handle_finished(self, *, timeout: float) -> bool:
+        """Handle the results of finished tasks; False when none finished in time."""
+        any_finished = False
+        for kind, subject, outcome in self._pool.finished(timeout=timeout):
+            any_finished = True
+            match kind:
+                case TaskKind.LEASE:
+                    self._stop_if(self._begin(outcome.result()))
+                case TaskKind.REQUEST:
+                    self._stop_if(self._sender.finish(subject, outcome, self._state))
+                case TaskKind.WRITE:
+                    self._stop_if(self._writer.finish(subject, outcome))
+        return any_finished
 
-    # -- batches ----------------------------------------------------------------------------
+    def _stop_if(self, state: RunState) -> None:
+        self._state = self._state.then(state)
+
+    # -- steps 1 to 3: lease, read, pack ----------------------------------------------------
 
     def _lease_ahead(self) -> None:
-        if self._course.is_over or self._is_dry or self._pool.busy(TaskKind.LEASE):
+        if not self._state.is_running or self._queue_is_empty or self._pool.busy(TaskKind.LEASE):
             return
-        if self._batches and not self._may_hold_another():
-            return
-        self._start_intake(None)
+        if not self._batches or self._may_hold_another():
+            self._start_intake(None)
 
     def _may_hold_another(self) -> bool:
-        if self._sending.is_waiting or self._writing.is_behind:
+        if self._sender.is_waiting or self._writer.is_behind:
             return False
-        if self._must_be_empty or any(batch.is_isolated for batch in self._batches):
+        if self._must_be_alone or any(batch.is_isolated for batch in self._batches):
             return False
         return len(self._batches) < self._services.run_limits.most_batches
 
     def _start_intake(self, lease: Lease | None) -> None:
-        self._must_be_empty = False
+        self._must_be_alone = False
         self._pool.start(
             TaskKind.LEASE,
             partial(take_in, self._services, owner=self._owner, limit=self._limit, lease=lease),
-            then=self._taken_in,
         )
 
-    def _taken_in(self, outcome: Future[Intake]) -> None:
-        intake = outcome.result()
+    def _begin(self, intake: Intake) -> RunState:
         refusal, batch = intake.lease.refusal, intake.batch
         if refusal is not None:
             spent = refusal.reason is RefusalReason.BUDGET_SPENT
-            self._course.end(Ending.BUDGET_SPENT if spent else Ending.REFUSED, refusal.until)
-        elif batch is None:
-            self._is_dry = True
-        elif self._course.is_over or (self._batches and batch.is_isolated):
-            # A suspect takes nobody with it: it is leased again when we hold nothing else.
-            self._must_be_empty = True
+            reason = StopReason.BUDGET_SPENT if spent else StopReason.REFUSED
+            return RunState(stop_reason=reason, back_at=refusal.until)
+        if batch is None:
+            self._queue_is_empty = True
+            return RUNNING
+        if not self._state.is_running or (self._batches and batch.is_isolated):
+            # An isolated batch is leased again when this run holds nothing else.
+            self._must_be_alone = True
             self._close(batch)
-        else:
-            self._batches.append(batch)
-            self._begin(batch, intake)
+            return RUNNING
+        self._batches.append(batch)
+        if isinstance(intake.error, PageTooLarge):
+            handle_too_large(batch, batch.lease.jobs, intake.error)
+            return RUNNING
+        if intake.error is not None:
+            batch.release(batch.open_job_ids)
+            return handle_graph_error(batch, intake.error)
+        finish_without_request(batch, intake.jobs)
+        self._writer.add_reused(batch, intake.jobs.reusable)
+        self._sender.add(batch, intake.requests)
+        return RUNNING
 
-    def _begin(self, batch: LeasedBatch, intake: Intake) -> None:
-        if isinstance(intake.trouble, PageTooLarge):
-            judge_too_large(batch, batch.lease.jobs, intake.trouble)
-            return
-        if intake.trouble is not None:
-            batch.release(batch.rest)
-            verdict = judge_graph(batch, intake.trouble)
-            self._course.end(verdict.ending, verdict.back_at)
-            return
-        settle_without_request(batch, intake.found)
-        reused = [
-            PendingWrite(task=task, vector=stored.vector, truncated=stored.truncated, reused=True)
-            for task, stored in intake.found.reusable
-        ]
-        self._writing.add(batch, reused)
-        self._sending.add(batch, intake.requests)
+    # -- step 7: close ----------------------------------------------------------------------
 
-    def _close_settled(self) -> None:
-        for batch in [batch for batch in self._batches if batch.is_settled]:
+    def _close_done(self) -> None:
+        for batch in [batch for batch in self._batches if batch.is_done]:
             self._batches.remove(batch)
             self._close(batch)
-            self._is_dry = False
+            self._queue_is_empty = False
 
     def _close_all(self) -> None:
-        """Whatever nobody has settled: its heartbeat would keep it as long as the process lives."""
+        """Otherwise a heartbeat would extend unfinished jobs for as long as the process lives."""
         while self._batches:
             self._close(self._batches.pop())
 
@@ -174,37 +196,37 @@ class Pipeline:
         try:
             batch.close()
         finally:
-            self._tally.add(batch.tally)
-        self._on_batch(self._tally)
+            self._report.add(batch.report)
+        self._on_batch(self._report)
 
-    # -- the end ----------------------------------------------------------------------------
+    # -- an error or an interrupt -----------------------------------------------------------
 
     def _wind_down(self, *, interrupted: bool) -> None:
-        """Keep what arrives within the grace, give back the rest.
+        """Keep what arrives within the grace period, release the rest.
 
-        The error that ended the run matters more than one in here: what cannot be given back now
-        is recovered when its lease ends.
+        Errors in here are suppressed, because the one that ended the run matters more. Jobs that
+        cannot be released now are recovered when their lease expires.
         """
         self._deadline.stop()
         if interrupted:
             emit("run.interrupted", worker_id=self._owner)
-        self._course.end(Ending.STOPPED)
+        self._stop_if(self._deadline.state)
         clock = self._services.clock
-        deadline = clock.monotonic() + self._services.run_limits.grace.total_seconds()
+        ends = clock.monotonic() + self._services.run_limits.grace.total_seconds()
         with suppress(Exception):
-            self._sending.give_back_unsent()
+            self._sender.release_unsent(self._state)
         with suppress(Exception):
-            self._writing.start()
+            self._writer.start()
         while not self._pool.is_idle:
             with suppress(Exception):
-                if not self._pool.handle_finished(timeout=max(0.0, deadline - clock.monotonic())):
+                if not self._handle_finished(timeout=max(0.0, ends - clock.monotonic())):
                     break
             with suppress(Exception):
-                self._writing.start()
-        self._pool.abandon(TaskKind.LEASE, late=_give_back)
+                self._writer.start()
+        self._pool.abandon(TaskKind.LEASE, late=_close_late)
         is_answering = True
         for batch in self._batches:
-            if not is_answering:  # one that is down takes seconds to say so, for every batch
+            if not is_answering:  # a queue that is down takes seconds to say so, for every batch
                 batch.let_go()
                 continue
             try:
@@ -213,8 +235,8 @@ class Pipeline:
                 is_answering = False
 
 
-def _give_back(outcome: Future[Intake]) -> None:
-    """A lease that came too late: nobody would embed it, and its heartbeat would keep it."""
+def _close_late(outcome: Future[Intake]) -> None:
+    """A lease that came after the end of the run: without this its heartbeat would keep it."""
     with suppress(Exception):
         batch = outcome.result().batch
         if batch is not None:

@@ -11,28 +11,7 @@ import pytest
 from embed_pipeline_tests.acceptance.production import KEY, Production, production_variables
 from embed_pipeline_tests.defs.commands import Homes
 from embed_pipeline_tests.neo4j_bed.client import BedServer
-from embed_pipeline_tests.neo4j_bed.fixtures import (
-    neo4j_graph,
-    neo4j_queue,
-    neo4j_servers,
-    neo4j_swapped_graph,
-    neo4j_swapped_queue,
-    neo4j_swapped_servers,
-    neo4j_swapped_turn,
-    neo4j_turn,
-)
 from embed_pipeline_tests.openai_server import OpenAIServer
-
-__all__ = [
-    "neo4j_graph",
-    "neo4j_queue",
-    "neo4j_servers",
-    "neo4j_swapped_graph",
-    "neo4j_swapped_queue",
-    "neo4j_swapped_servers",
-    "neo4j_swapped_turn",
-    "neo4j_turn",
-]
 
 
 @pytest.fixture

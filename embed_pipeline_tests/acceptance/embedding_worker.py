@@ -23,8 +23,8 @@ from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline.worker.context import RunLimits, Services
-from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.recover import recover_before_work
+from embed_pipeline.worker.run import drain
 from embed_pipeline.worker.stop import Deadline
 
 MODEL_NAME, DIMENSIONS, INPUTS = "mock", 8, 5

@@ -22,7 +22,7 @@ from embed_pipeline.usecases.entities.create import CreateReport, create_entitie
 from embed_pipeline.usecases.entities.discover import discover
 from embed_pipeline.usecases.insight.search import search
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.run import drain
 from embed_pipeline_tests.acceptance.production import server_variables
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 

@@ -15,7 +15,7 @@ from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline.usecases.insight.search import search
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.run import drain
 from embed_pipeline_tests.acceptance.production import server_variables
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 

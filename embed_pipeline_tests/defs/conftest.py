@@ -8,19 +8,6 @@ import dagster as dg
 import pytest
 
 from embed_pipeline_tests.defs.scene import Pipeline, settings_in
-from embed_pipeline_tests.neo4j_bed.fixtures import (
-    neo4j_swapped_graph,
-    neo4j_swapped_queue,
-    neo4j_swapped_servers,
-    neo4j_swapped_turn,
-)
-
-__all__ = [
-    "neo4j_swapped_graph",
-    "neo4j_swapped_queue",
-    "neo4j_swapped_servers",
-    "neo4j_swapped_turn",
-]
 
 
 class Build(Protocol):

@@ -15,7 +15,7 @@ from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
 from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.models import ensure_model
+from embed_pipeline.worker.leasing import ensure_model
 from embed_pipeline_tests.defs.conftest import Build
 from embed_pipeline_tests.defs.scene import MODEL, Pipeline, metadata_of, sentence_of, steps_skipped
 from embed_pipeline_tests.worker.logbook import recording
@@ -359,7 +359,7 @@ def test_interrupt_between_requests_gives_everything_back(
         raise kind
 
     pipeline.create("a", "b", "c")
-    monkeypatch.setattr("embed_pipeline.worker.run.settle_without_request", interrupted)
+    monkeypatch.setattr("embed_pipeline.worker.run.finish_without_request", interrupted)
 
     with pytest.raises(kind):
         pipeline.run("embed_job")

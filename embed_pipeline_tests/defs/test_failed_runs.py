@@ -7,7 +7,7 @@ from datetime import timedelta
 import dagster as dg
 import pytest
 
-from embed_pipeline.defs.embed.failed_runs import (
+from embed_pipeline.defs.embed.queue_sensor import (
     MOST_RUNS_READ,
     EndedRun,
     backoff_reason,

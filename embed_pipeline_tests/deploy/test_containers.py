@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from docs.generate.configuration import reference
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.settings import load_settings
-from embed_pipeline.settings.reference import reference
 from embed_pipeline_tests.deploy.files import DEPLOY, ROOT, read_yaml
 
 OF_OTHERS = ("NEO4J_", "POSTGRES_", "DAGSTER_POSTGRES_")

@@ -12,21 +12,18 @@ import yaml  # type: ignore[import-untyped]
 from embed_pipeline_tests.defs.commands import Homes, dagster
 from embed_pipeline_tests.defs.test_prune_history import age
 from embed_pipeline_tests.deploy.files import read_yaml
-from embed_pipeline_tests.reaper.conftest import server_url
-
-__all__ = ["server_url"]
 
 pytestmark = pytest.mark.slow
 JOB = ("job", "execute", "-m", "embed_pipeline.definitions", "-j")
 
 
 @pytest.fixture
-def homes(tmp_path: Path, server_url: str) -> Homes:
+def homes(tmp_path: Path, postgres_url: str) -> Homes:
     """deploy/dagster.yaml as it is, but for the address: the server here listens on a socket."""
     homes = Homes.below(tmp_path)
     config = read_yaml("dagster.yaml")
     scheme = config["storage"]["postgres"]["postgres_db"]["scheme"]
-    address = urlunsplit(urlsplit(server_url)._replace(scheme=scheme))
+    address = urlunsplit(urlsplit(postgres_url)._replace(scheme=scheme))
     config["storage"]["postgres"] = {"postgres_url": address}
     config["compute_logs"]["config"]["base_dir"] = str(tmp_path / "logs")
     (homes.dagster / "dagster.yaml").write_text(yaml.safe_dump(config))

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import typer.main
 
+from docs.generate.configuration import reference
 from embed_pipeline.defs.build import build_definitions
 from embed_pipeline.interfaces.cli.app import app
 from embed_pipeline.settings import load_settings
-from embed_pipeline.settings.reference import reference
 from embed_pipeline_tests.docs.pages import PAGES, ROOT, anchors, links
 
 OWN_VARIABLES = re.compile(r"\b(?:EMBED|EMBEDDING|REAPER)_[A-Z][A-Z_]*[A-Z]\b")

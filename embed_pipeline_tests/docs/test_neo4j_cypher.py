@@ -15,13 +15,8 @@ from embed_pipeline.settings import load_settings
 from embed_pipeline_tests.acceptance.production import server_variables
 from embed_pipeline_tests.docs.pages import ROOT
 from embed_pipeline_tests.interfaces import conftest as commands
-from embed_pipeline_tests.neo4j_bed import fixtures
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 
-neo4j_servers = fixtures.neo4j_servers
-neo4j_turn = fixtures.neo4j_turn
-neo4j_queue = fixtures.neo4j_queue
-neo4j_graph = fixtures.neo4j_graph
 home = commands.home
 cli = commands.cli
 process_left_as_it_was = commands.process_left_as_it_was

@@ -6,7 +6,7 @@ from mcp import StdioServerParameters
 
 from embed_pipeline.interfaces.mcp.catalogue import TOOLS
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.run import drain
 from embed_pipeline_tests.interfaces.mcp_client import Conversation, talk_to_program
 from embed_pipeline_tests.interfaces.mcp_scene import FORCE, add_unqueued, park
 

@@ -61,7 +61,7 @@ def test_cancel_all_asks_first(cli: CommandLine, services: Services) -> None:
     answer = cli("cancel", "--all")
 
     assert (answer.code, answer.out) == (1, "")
-    assert answer.err == "2 jobs would be deleted: say --yes to do it.\n"
+    assert answer.err == "This would delete 2 jobs: confirm it with --yes.\n"
     assert services.jobs.get_queue_status().pending == 2
 
 

@@ -59,6 +59,26 @@ def test_version_is_shown(cli: CommandLine) -> None:
     assert cli("--version").out == f"embed-pipeline {__version__}\n"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("why", "\udcff"),
+        ("why", "--key", "\udcff"),
+        ("force", "\udcff"),
+        ("cancel", "\udcff"),
+        ("search", "\udcff"),
+        ("pause", "--reason", "\udcff"),
+    ],
+)
+def test_argument_that_is_not_utf8_is_refused_in_a_sentence(
+    cli: CommandLine, words: tuple[str, ...]
+) -> None:
+    answer = cli(*words)
+
+    assert answer.code == 2
+    assert "is not valid UTF-8." in answer.err
+
+
 @pytest.mark.parametrize("words", [("embed",), ("status", "--loud"), ("load",), ("search",), ()])
 def test_wrong_usage_ends_with_two(cli: CommandLine, words: tuple[str, ...]) -> None:
     answer = cli(*words)

@@ -10,13 +10,7 @@ import pytest
 from embed_pipeline.stores.neo4j.setup.schema import VERSIONS
 from embed_pipeline_tests.acceptance.production import server_variables
 from embed_pipeline_tests.interfaces.conftest import CommandLine
-from embed_pipeline_tests.neo4j_bed import fixtures
 from embed_pipeline_tests.neo4j_bed.client import BedServer
-
-neo4j_servers = fixtures.neo4j_servers
-neo4j_turn = fixtures.neo4j_turn
-neo4j_queue = fixtures.neo4j_queue
-neo4j_graph = fixtures.neo4j_graph
 
 
 @pytest.fixture

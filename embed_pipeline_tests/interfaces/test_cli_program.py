@@ -164,7 +164,7 @@ def test_interrupted_run_keeps_what_arrives_and_gives_the_rest_back(
         status = jobs.get_queue_status()
 
     assert (program.returncode, asked) == (130, 1)
-    assert err.endswith("Interrupted; what was held was given back.\n")
+    assert err.endswith("Interrupted; leased jobs were released.\n")
     assert "Traceback" not in err
     assert (status.completed, status.pending, status.processing) == (2_048, 10, 0)
 

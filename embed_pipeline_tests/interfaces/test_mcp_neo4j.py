@@ -9,13 +9,7 @@ from embed_pipeline import wiring
 from embed_pipeline.settings import load_settings
 from embed_pipeline_tests.interfaces import mcp_story
 from embed_pipeline_tests.interfaces.mcp_client import documented_program
-from embed_pipeline_tests.neo4j_bed import fixtures
 from embed_pipeline_tests.neo4j_bed.client import BedServer
-
-neo4j_servers = fixtures.neo4j_servers
-neo4j_turn = fixtures.neo4j_turn
-neo4j_queue = fixtures.neo4j_queue
-neo4j_graph = fixtures.neo4j_graph
 
 
 def variables(queue: BedServer, graph: BedServer) -> dict[str, str]:

@@ -11,16 +11,11 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from embed_pipeline.interfaces.mcp.catalogue import INSTRUCTIONS, TOOLS
-from embed_pipeline.interfaces.mcp.reference import DOCUMENT, mcp_markdown, write_reference
 from embed_pipeline.interfaces.mcp.server import server_for
 from embed_pipeline.worker.context import Services
-from embed_pipeline_tests.interfaces.mcp_client import ROOT, talk_to
+from embed_pipeline_tests.interfaces.mcp_client import talk_to
 
 SNAPSHOT = Path(__file__).with_name("test_mcp_schemas.json")
-REMEDY = (
-    "out of date; python -c 'from pathlib import Path; from embed_pipeline.interfaces.mcp import"
-    " reference; reference.write_reference(Path())' brings it up to date"
-)
 CHANGED = "clients see other schemas; if that is meant, write them into the snapshot"
 
 
@@ -34,18 +29,6 @@ def listed() -> dict[str, Any]:
 def fields(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for part in (schema, *schema.get("$defs", {}).values()):
         yield from part.get("properties", {}).items()
-
-
-def test_the_written_reference_is_up_to_date() -> None:
-    assert (ROOT / DOCUMENT).read_text(encoding="utf-8") == mcp_markdown(), REMEDY
-
-
-def test_write_reference_writes_the_page(tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
-
-    write_reference(tmp_path)
-
-    assert (tmp_path / DOCUMENT).read_text(encoding="utf-8") == mcp_markdown()
 
 
 def test_the_schemas_are_those_of_the_snapshot() -> None:

@@ -18,7 +18,7 @@ from embed_pipeline.errors import StoreBusy
 from embed_pipeline.interfaces.mcp.server import server_for
 from embed_pipeline.settings import load_settings
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.drain import drain
+from embed_pipeline.worker.run import drain
 from embed_pipeline_tests.interfaces.mcp_client import Conversation, talk_to
 from embed_pipeline_tests.interfaces.mcp_scene import FORCE, add_unqueued, park
 

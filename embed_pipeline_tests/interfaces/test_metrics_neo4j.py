@@ -10,13 +10,7 @@ from embed_pipeline.settings import load_settings
 from embed_pipeline_tests.interfaces.command_line import environment
 from embed_pipeline_tests.interfaces.conftest import create
 from embed_pipeline_tests.interfaces.metrics_scene import exporter, scrape
-from embed_pipeline_tests.neo4j_bed import fixtures
 from embed_pipeline_tests.neo4j_bed.client import BedServer
-
-neo4j_servers = fixtures.neo4j_servers
-neo4j_turn = fixtures.neo4j_turn
-neo4j_queue = fixtures.neo4j_queue
-neo4j_graph = fixtures.neo4j_graph
 
 
 def test_scrape_of_neo4j_tells_what_the_stores_know(

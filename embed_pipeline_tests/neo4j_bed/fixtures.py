@@ -18,7 +18,7 @@
 - Where no server can be had the tests are skipped with the reason; EMBED_TEST_REQUIRE_NEO4J=1
   makes that a failure.
 
-Import the fixtures into the conftest of a folder that needs them.
+The conftest of all tests names this module among its plugins.
 """
 
 from __future__ import annotations
@@ -36,17 +36,6 @@ from embed_pipeline_tests.neo4j_bed.named import named_address, refuse_unless_em
 from embed_pipeline_tests.neo4j_bed.probe import connect
 from embed_pipeline_tests.neo4j_bed.releases import PAIR, SWAPPED_PAIR, BedUnavailable, Spec
 from embed_pipeline_tests.neo4j_bed.server import Address
-
-__all__ = [
-    "neo4j_graph",
-    "neo4j_queue",
-    "neo4j_servers",
-    "neo4j_swapped_graph",
-    "neo4j_swapped_queue",
-    "neo4j_swapped_servers",
-    "neo4j_swapped_turn",
-    "neo4j_turn",
-]
 
 Servers = Mapping[str, BedServer]
 

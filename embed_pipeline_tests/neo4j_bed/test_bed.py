@@ -21,9 +21,9 @@ from embed_pipeline_tests.neo4j_bed.server import free_port
 
 COMPOSE = Path(__file__).parents[2] / "deploy" / "compose.yaml"
 
-NEEDY = """
-from embed_pipeline_tests.neo4j_bed.fixtures import neo4j_queue, neo4j_servers, neo4j_turn
+FIXTURES = "embed_pipeline_tests.neo4j_bed.fixtures"
 
+NEEDY = """
 def test_needs_a_server(neo4j_queue):
     pass
 """
@@ -45,7 +45,17 @@ def run_needy(folder: Path, **environment: str) -> subprocess.CompletedProcess[s
     for role in ("QUEUE", "GRAPH"):
         environment[f"EMBED_TEST_{role}_URI"] = f"bolt://127.0.0.1:{free_port()}"
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-ra", "-p", "no:cacheprovider", "test_needy.py"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-ra",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            FIXTURES,
+            "test_needy.py",
+        ],
         cwd=folder,
         env={**_inherited(), **environment},
         capture_output=True,

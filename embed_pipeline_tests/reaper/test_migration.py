@@ -9,11 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 
+from docs.generate.configuration import reference
 from embed_pipeline.errors import SchemaMissing, StoreBusy
 from embed_pipeline.reaper import PostgresDatabase, Reaper, migrate, migration, plan
 from embed_pipeline.reaper.schema_statements import INDEXES, JOB_COLUMNS
 from embed_pipeline.reaper.tables import TIME_COLUMNS
-from embed_pipeline.settings.reference import reference
 
 EXISTING = """
 CREATE TABLE jobs (id bigserial PRIMARY KEY, status text NOT NULL, video text NOT NULL,

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
+from docs.generate.configuration import reference
 from embed_pipeline.providers.azure import API_VERSION
 from embed_pipeline.providers.openai.embeddings import LIMITS
 from embed_pipeline.settings import ProviderName, load_settings
-from embed_pipeline.settings.reference import reference
 from embed_pipeline_tests.settings.environments import AZURE, PRODUCTION, problems
 
 OPENAI = {"EMBED_ENV": "test", "EMBEDDING_PROVIDER": "openai", "OPENAI_API_KEY": "key-for-tests"}

@@ -23,10 +23,8 @@ from embed_pipeline.stores.neo4j.graph.backend import GraphSession
 from embed_pipeline.stores.neo4j.graph.entity_store import Neo4jEntityStore
 from embed_pipeline.stores.neo4j.graph.mapping import check_mapping, filled
 from embed_pipeline_tests.clocks import FakeClock
-from embed_pipeline_tests.contracts.entity_store.coverage import CoverageContract
-from embed_pipeline_tests.contracts.entity_store.create import CreateContract, ReadContract
-from embed_pipeline_tests.contracts.entity_store.discover import ChangedContract, DiscoverContract
-from embed_pipeline_tests.contracts.entity_store.models import ModelsContract
+from embed_pipeline_tests.contracts.binding import GRAPH_CONTRACTS, bind
+from embed_pipeline_tests.contracts.entity_store.discover import DiscoverContract
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,
     OTHER_MODEL,
@@ -43,9 +41,6 @@ from embed_pipeline_tests.contracts.entity_store.scene import (
     write,
 )
 from embed_pipeline_tests.contracts.entity_store.search import SearchContract, embed_with
-from embed_pipeline_tests.contracts.entity_store.upsert import UpsertContract
-from embed_pipeline_tests.contracts.entity_store.walk import WalkContract
-from embed_pipeline_tests.contracts.entity_store.write import ReuseContract, WriteContract
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_graph import ENTITY, Neo4jGraphBackend, database_of, empty
 
@@ -68,16 +63,7 @@ def second(backend: Neo4jGraphBackend) -> EntityStore:
     return backend.open_store()
 
 
-class TestCreate(CreateContract): ...
-
-
-class TestRead(ReadContract): ...
-
-
-class TestUpsert(UpsertContract): ...
-
-
-class TestDiscover(DiscoverContract): ...
+bind(globals(), GRAPH_CONTRACTS)
 
 
 class TestDiscoverByWindows(DiscoverContract):
@@ -86,27 +72,6 @@ class TestDiscoverByWindows(DiscoverContract):
     @pytest.fixture(autouse=True)
     def _long(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(entity_walk, "WINDOW", 3)
-
-
-class TestChanged(ChangedContract): ...
-
-
-class TestWalk(WalkContract): ...
-
-
-class TestWrite(WriteContract): ...
-
-
-class TestReuse(ReuseContract): ...
-
-
-class TestModels(ModelsContract): ...
-
-
-class TestCoverage(CoverageContract): ...
-
-
-class TestSearch(SearchContract): ...
 
 
 class TestSearchByIndex(SearchContract):

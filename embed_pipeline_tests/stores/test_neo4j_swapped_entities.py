@@ -7,37 +7,27 @@ from collections.abc import Iterator
 import pytest
 
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline_tests import contracts
 from embed_pipeline_tests.clocks import FakeClock
+from embed_pipeline_tests.contracts.binding import GRAPH_CONTRACTS, bind
 from embed_pipeline_tests.contracts.entity_store.scene import vector
 from embed_pipeline_tests.contracts.entity_store.search import embed_with
 from embed_pipeline_tests.neo4j_bed.client import BedServer
-from embed_pipeline_tests.stores import test_neo4j_entities as usual
 from embed_pipeline_tests.stores.neo4j_graph import Neo4jGraphBackend, empty
 from embed_pipeline_tests.stores.neo4j_stores import (
     bolt_version,
     kinds_of_vectors,
     statements_sent,
 )
-from embed_pipeline_tests.stores.test_neo4j_entities import second, store
-
-__all__ = ["backend", "second", "store"]
-
-
-def is_bound_contract(bound: object) -> bool:
-    return isinstance(bound, type) and any(
-        base.__module__.startswith(contracts.__name__) for base in bound.__bases__
-    )
-
-
-# All that are bound there, so that none is forgotten here.
-globals().update(
-    {
-        name: bound
-        for name, bound in vars(usual).items()
-        if name.startswith("Test") and is_bound_contract(bound)
-    }
+from embed_pipeline_tests.stores.test_neo4j_entities import (
+    TestDiscoverByWindows,
+    TestSearchByIndex,
+    second,
+    store,
 )
+
+__all__ = ["TestDiscoverByWindows", "TestSearchByIndex", "backend", "second", "store"]
+
+bind(globals(), GRAPH_CONTRACTS)
 
 
 @pytest.fixture

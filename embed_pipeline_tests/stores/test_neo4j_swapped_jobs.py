@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from embed_pipeline_tests.contracts.binding import QUEUE_CONTRACTS, bind
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.neo4j_bed.server import Address
-from embed_pipeline_tests.stores import test_neo4j_jobs as usual
 from embed_pipeline_tests.stores.neo4j_queue import prepared
-from embed_pipeline_tests.stores.test_neo4j_jobs import backend, store
+from embed_pipeline_tests.stores.test_neo4j_jobs import TestCleaning, backend, store
 
-__all__ = ["backend", "queue_server", "store"]
+__all__ = ["TestCleaning", "backend", "queue_server", "store"]
 
-# All that are bound there, so that none is forgotten here.
-globals().update({name: bound for name, bound in vars(usual).items() if name.startswith("Test")})
+bind(globals(), QUEUE_CONTRACTS)
 
 
 @pytest.fixture(scope="module")

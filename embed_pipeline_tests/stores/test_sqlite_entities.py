@@ -13,10 +13,7 @@ from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
 from embed_pipeline_tests.clocks import FakeClock
-from embed_pipeline_tests.contracts.entity_store.coverage import CoverageContract
-from embed_pipeline_tests.contracts.entity_store.create import CreateContract, ReadContract
-from embed_pipeline_tests.contracts.entity_store.discover import ChangedContract, DiscoverContract
-from embed_pipeline_tests.contracts.entity_store.models import ModelsContract
+from embed_pipeline_tests.contracts.binding import GRAPH_CONTRACTS, bind
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,
     add,
@@ -29,10 +26,6 @@ from embed_pipeline_tests.contracts.entity_store.scene import (
     vector,
     write,
 )
-from embed_pipeline_tests.contracts.entity_store.search import SearchContract
-from embed_pipeline_tests.contracts.entity_store.upsert import UpsertContract
-from embed_pipeline_tests.contracts.entity_store.walk import WalkContract
-from embed_pipeline_tests.contracts.entity_store.write import ReuseContract, WriteContract
 from embed_pipeline_tests.stores.sqlite_graph import SqliteGraphBackend
 
 
@@ -55,37 +48,7 @@ def second(backend: SqliteGraphBackend) -> EntityStore:
     return backend.open_store()
 
 
-class TestCreate(CreateContract): ...
-
-
-class TestRead(ReadContract): ...
-
-
-class TestUpsert(UpsertContract): ...
-
-
-class TestDiscover(DiscoverContract): ...
-
-
-class TestChanged(ChangedContract): ...
-
-
-class TestWalk(WalkContract): ...
-
-
-class TestWrite(WriteContract): ...
-
-
-class TestReuse(ReuseContract): ...
-
-
-class TestModels(ModelsContract): ...
-
-
-class TestCoverage(CoverageContract): ...
-
-
-class TestSearch(SearchContract): ...
+bind(globals(), GRAPH_CONTRACTS)
 
 
 def _create(path: Path, numbers: range) -> list[str]:

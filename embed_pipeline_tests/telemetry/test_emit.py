@@ -100,8 +100,8 @@ def test_the_sentence_of_the_table_is_the_message(logs: Collector) -> None:
     zero = logs.last["message"]
     emit("jobs.recovered")
 
-    assert zero == "Recovered 0 jobs of vanished workers."
-    assert logs.last["message"] == "Recovered ? jobs of vanished workers."
+    assert zero == "Recovered 0 jobs with an expired lease."
+    assert logs.last["message"] == "Recovered ? jobs with an expired lease."
 
 
 def test_an_exception_becomes_type_message_and_stack(logs: Collector) -> None:
@@ -191,13 +191,13 @@ def test_a_fact_called_like_our_own_keys_takes_nothing_away(logs: Collector) -> 
     entry = logs.last
     assert (entry["level"], entry["event"]) == ("warning", "breaker.opened")
     assert (entry["level_"], entry["event_"], entry["timestamp_"]) == (3, "x", "y")
-    assert entry["message"] == "graph does not answer; everybody waits."
+    assert entry["message"] == "Breaker of graph opened until ?: ?."
 
 
 def test_a_value_that_looks_like_a_format_is_not_one(logs: Collector) -> None:
     emit("breaker.opened", breaker="{x} %s", reason="100 %d")
 
-    assert logs.last["message"] == "{x} %s does not answer; everybody waits."
+    assert logs.last["message"] == "Breaker of {x} %s opened until ?: 100 %d."
 
 
 def test_levels_below_the_configured_one_are_silent(logs: Collector) -> None:
@@ -242,6 +242,12 @@ def test_unconfigured_it_follows_the_hosts_logging(
 
     assert json.loads(caplog.messages[-1])["event"] == "jobs.leased"
     assert capsys.readouterr().err == ""
+
+
+def test_a_quoted_sentence_ends_with_one_full_stop(logs: Collector) -> None:
+    emit("queue.halted", reason="The key is refused.")
+
+    assert logs.last["message"] == "Queue halted until it is resumed: The key is refused."
 
 
 def test_event_names_are_a_noun_and_a_verb_in_the_past() -> None:

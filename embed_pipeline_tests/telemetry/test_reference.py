@@ -8,27 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import embed_pipeline
+from docs.generate.logs import MEANINGS
 from embed_pipeline.telemetry.events import EVENTS
-from embed_pipeline.telemetry.reference import (
-    DOCUMENT,
-    MEANINGS,
-    logs_markdown,
-    write_reference,
-)
-from embed_pipeline.worker.report import Tally
+from embed_pipeline.worker.report import RunReport
 
 PACKAGE = Path(embed_pipeline.__file__).parent
-REMEDY = (
-    "out of date; python -c 'from pathlib import Path; from embed_pipeline.telemetry import"
-    " reference; reference.write_reference(Path())' brings it up to date"
-)
 ERROR = {"error_type", "error_class", "stack"}
 TROUBLE = {"operation", *ERROR, "worker_id", "model", "rate_limiter"}
 HANDED_ON = {
     "jobs.deferred": TROUBLE,
     "job.failed": TROUBLE,
     "job.retry_planned": TROUBLE,
-    "batch.measured": Tally().facts().keys(),
+    "batch.measured": RunReport().facts().keys(),
 }
 """Facts that come from a function of their own."""
 
@@ -52,20 +43,6 @@ def said_facts() -> dict[str, set[str]]:
         for name in names & EVENTS.keys():
             said[str(name)] |= (facts - {"error"}) | (ERROR if "error" in facts else set())
     return said
-
-
-def test_the_written_reference_is_up_to_date() -> None:
-    written = (PACKAGE.parent / DOCUMENT).read_text(encoding="utf-8")
-
-    assert written == logs_markdown(), REMEDY
-
-
-def test_the_reference_is_written_where_it_is_read(tmp_path: Path) -> None:
-    (tmp_path / DOCUMENT.parent).mkdir()
-
-    write_reference(tmp_path)
-
-    assert (tmp_path / DOCUMENT).read_text(encoding="utf-8") == logs_markdown()
 
 
 def test_every_event_of_the_table_is_logged_by_somebody() -> None:

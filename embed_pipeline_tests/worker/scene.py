@@ -20,8 +20,8 @@ from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 from embed_pipeline.stores.sqlite.queue.rate_limiter import SqliteRateLimiter
 from embed_pipeline.usecases.entities.create import CreateReport, create_entities, upsert_entities
 from embed_pipeline.worker.context import RunLimits, Services
-from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.report import Tally
+from embed_pipeline.worker.report import RunReport
+from embed_pipeline.worker.run import drain
 from embed_pipeline.worker.stop import Deadline
 from embed_pipeline_tests.clocks import MINUTE, FakeClock
 from embed_pipeline_tests.worker.parts import FragileGraph, ScriptedProvider, WatchedJobStore
@@ -97,7 +97,7 @@ class World:
     def upsert(self, *entities: NewEntity) -> CreateReport:
         return upsert_entities(self.jobs, self.graph, entities, model=MODEL)
 
-    def run(self, *, owner: str = "worker-a", limit: int | None = None) -> Tally:
+    def run(self, *, owner: str = "worker-a", limit: int | None = None) -> RunReport:
         """One run, as a Dagster run would do it."""
         return drain(self.services, owner=owner, limit=limit)
 

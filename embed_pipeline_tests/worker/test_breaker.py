@@ -19,11 +19,11 @@ from embed_pipeline.errors import (
     TransientError,
 )
 from embed_pipeline.usecases.entities.force import force_embedding
-from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.failures import record_of
 from embed_pipeline.worker.leasing import lease_batch
 from embed_pipeline.worker.loop import run_until_empty
-from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.outcomes import record_of
+from embed_pipeline.worker.run import drain
+from embed_pipeline.worker.stop import StopReason
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.parts import WorkerClock
@@ -56,7 +56,7 @@ def test_shared_request_that_fails_opens_the_breaker_and_strikes_without_an_atte
     assert all(job.error == str(error) for job in world.all_jobs)
     breaker = world.jobs.breakers.read("mock")
     assert (breaker.level, breaker.until) == (1, world.clock.now() + SECOND)
-    assert (tally.ending, tally.back_at) == (Ending.REFUSED, breaker.until)
+    assert (tally.stop_reason, tally.back_at) == (StopReason.REFUSED, breaker.until)
     refusal = lease_batch(other.services, owner="worker-b").refusal
     assert refusal is not None
     assert refusal.reason is RefusalReason.BREAKER_OPEN
@@ -95,7 +95,7 @@ def test_after_the_pause_one_job_probes_uncharged_and_goes_behind_the_next(world
     probe = world.job_of(uid(0))
     assert (probe.status, probe.attempts, probe.strikes) == (JobStatus.PENDING, 0, 1)
     assert probe.available_at == world.clock.now() + 2 * SECOND
-    assert (tally.leased, tally.ending) == (1, Ending.REFUSED)
+    assert (tally.leased, tally.stop_reason) == (1, StopReason.REFUSED)
     assert world.jobs.breakers.read("mock").level == 2
 
     world.clock.advance(2 * SECOND)
@@ -126,7 +126,7 @@ def test_answered_probe_closes_the_breaker_and_the_run_goes_on(world: World) -> 
     tally = world.run()
 
     assert [len(request) for request in world.provider.requests] == [5, 1, 4]
-    assert (tally.embedded, tally.ending) == (5, Ending.QUEUE_EMPTY)
+    assert (tally.embedded, tally.stop_reason) == (5, StopReason.QUEUE_EMPTY)
     assert not world.jobs.breakers.read("mock").is_open
     assert world.jobs.health.report().status is HealthStatus.HEALTHY
 
@@ -156,7 +156,7 @@ def test_probe_that_sends_nothing_lets_the_next_one_probe_at_once(world: World) 
 
     tally = world.run()
 
-    assert (tally.reused, tally.embedded, tally.ending) == (1, 5, Ending.QUEUE_EMPTY)
+    assert (tally.reused, tally.embedded, tally.stop_reason) == (1, 5, StopReason.QUEUE_EMPTY)
     assert not world.jobs.breakers.read("mock").is_open
 
 
@@ -201,7 +201,7 @@ def test_outage_of_many_pauses_fails_nobody_and_everything_is_embedded_afterward
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(HOUR)
     )
 
-    assert outage.ending in (Ending.REFUSED, Ending.TIME_UP)
+    assert outage.stop_reason in (StopReason.REFUSED, StopReason.TIME_UP)
     assert world.count(JobStatus.PENDING) == 60
     assert sum(job.attempts for job in world.all_jobs) == 0
     assert world.jobs.health.report().status is HealthStatus.DEGRADED

@@ -15,10 +15,9 @@ from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.domain.lease import RefusalReason
 from embed_pipeline.errors import ModelNotActive, ProviderUnavailable
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.leasing import lease_batch
-from embed_pipeline.worker.report import Ending
-from embed_pipeline.worker.stop import Deadline
+from embed_pipeline.worker.run import drain
+from embed_pipeline.worker.stop import Deadline, StopReason
 from embed_pipeline_tests.clocks import MILLISECOND, MINUTE
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
@@ -106,7 +105,7 @@ def test_run_told_to_stop_sends_no_further_request(build: Build) -> None:
 
     tally = drain(world.services, owner="worker-a", deadline=deadline)
 
-    assert (tally.embedded, tally.released, tally.ending) == (1, 2, Ending.STOPPED)
+    assert (tally.embedded, tally.released, tally.stop_reason) == (1, 2, StopReason.STOPPED)
 
 
 def test_run_ends_when_its_time_is_up_and_gives_back_what_is_left(build: Build) -> None:
@@ -116,7 +115,7 @@ def test_run_ends_when_its_time_is_up_and_gives_back_what_is_left(build: Build) 
 
     tally = world.run()
 
-    assert (tally.embedded, tally.released, tally.ending) == (4, 6, Ending.TIME_UP)
+    assert (tally.embedded, tally.released, tally.stop_reason) == (4, 6, StopReason.TIME_UP)
     assert world.count(JobStatus.PROCESSING) == 0
 
 
@@ -126,7 +125,7 @@ def test_run_leases_no_further_batch_when_its_time_is_up(world: World) -> None:
 
     tally = world.run(limit=1)
 
-    assert (tally.leased, tally.embedded, tally.ending) == (4, 4, Ending.TIME_UP)
+    assert (tally.leased, tally.embedded, tally.stop_reason) == (4, 4, StopReason.TIME_UP)
 
 
 def test_run_leases_batch_after_batch(world: World) -> None:
@@ -135,7 +134,7 @@ def test_run_leases_batch_after_batch(world: World) -> None:
     tally = world.run(limit=3)
 
     assert [len(request) for request in world.provider.requests] == [3, 3, 1]
-    assert (tally.embedded, tally.ending) == (7, Ending.QUEUE_EMPTY)
+    assert (tally.embedded, tally.stop_reason) == (7, StopReason.QUEUE_EMPTY)
 
 
 def test_what_was_there_before_is_kept_out_of_garbage_collections_during_a_run(
@@ -180,7 +179,7 @@ def test_run_begins_with_the_lease_it_was_given(world: World) -> None:
 def test_empty_queue_ends_the_run_at_once(world: World) -> None:
     tally = world.run()
 
-    assert (tally.leased, tally.ending, tally.back_at) == (0, Ending.QUEUE_EMPTY, None)
+    assert (tally.leased, tally.stop_reason, tally.back_at) == (0, StopReason.QUEUE_EMPTY, None)
 
 
 def test_paused_queue_leases_nothing_and_says_why(world: World, logs: Logbook) -> None:

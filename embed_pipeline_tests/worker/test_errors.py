@@ -20,7 +20,7 @@ from embed_pipeline.errors import (
     QuotaExhausted,
     RateLimited,
 )
-from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.stop import StopReason
 from embed_pipeline_tests.clocks import MINUTE, SECOND
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
@@ -44,7 +44,7 @@ def test_429_pauses_everybody_until_retry_after_and_charges_nobody(build: Build)
 
     tally = world.run()
 
-    assert (tally.ending, tally.back_at) == (Ending.BUDGET_SPENT, now + 30 * SECOND)
+    assert (tally.stop_reason, tally.back_at) == (StopReason.BUDGET_SPENT, now + 30 * SECOND)
     assert {(job.status, job.attempts, job.strikes) for job in world.all_jobs} == {
         (JobStatus.PENDING, 0, 0)
     }
@@ -103,7 +103,7 @@ def test_critical_error_stops_the_batch_and_releases_the_rest(
     tally = world.run()
 
     assert (tally.requests, tally.embedded, tally.deferred, tally.released) == (2, 2, 2, 2)
-    assert (tally.ending, tally.critical) == (Ending.HALTED, str(error))
+    assert (tally.stop_reason, tally.critical) == (StopReason.HALTED, str(error))
     started = world.job_of(uid(2))
     assert (started.status, started.attempts, started.strikes) == (JobStatus.PENDING, 0, 0)
     assert (started.error, started.error_category) == (str(error), ErrorCategory.CRITICAL)
@@ -125,7 +125,7 @@ def test_halted_queue_leases_nothing_until_a_person_resumes_it(build: Build) -> 
     world.jobs.switch.resume("new key")
     resumed = other.run(owner="worker-b")
 
-    assert (refused.leased, refused.ending, refused.back_at) == (0, Ending.REFUSED, None)
+    assert (refused.leased, refused.stop_reason, refused.back_at) == (0, StopReason.REFUSED, None)
     assert other.provider.requests == [["entity 0\nnote 0", "entity 1\nnote 1", "entity 2\nnote 2"]]
     assert resumed.embedded == 3
 
@@ -138,7 +138,7 @@ def test_switch_is_read_before_each_request(build: Build) -> None:
     tally = world.run()
 
     assert (tally.requests, tally.embedded, tally.released) == (1, 1, 2)
-    assert tally.ending is Ending.REFUSED
+    assert tally.stop_reason is StopReason.REFUSED
 
 
 def test_error_of_a_request_sent_before_a_resume_does_not_halt_again(world: World) -> None:

@@ -12,8 +12,8 @@ import pytest
 from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.domain.lease import Lease
 from embed_pipeline.errors import StoreBusy
-from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.heartbeat import Heartbeat
+from embed_pipeline.worker.run import drain
 from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook

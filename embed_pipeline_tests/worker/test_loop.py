@@ -10,11 +10,11 @@ import pytest
 from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.domain.recovery import Recovery
 from embed_pipeline.errors import CredentialsRefused, ProviderUnavailable, RateLimited, StoreBusy
-from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.failures import record_of
 from embed_pipeline.worker.loop import run_until_empty
+from embed_pipeline.worker.outcomes import record_of
 from embed_pipeline.worker.recover import recover_owner, recover_stale
-from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.run import drain
+from embed_pipeline.worker.stop import StopReason
 from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
@@ -140,7 +140,7 @@ def test_loop_waits_for_a_retry_and_ends_with_an_empty_queue(world: World) -> No
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
-    assert (tally.retried, tally.embedded, tally.ending) == (1, 1, Ending.QUEUE_EMPTY)
+    assert (tally.retried, tally.embedded, tally.stop_reason) == (1, 1, StopReason.QUEUE_EMPTY)
     assert world.job_of(uid(0)).attempts == 1
 
 
@@ -162,7 +162,7 @@ def test_loop_goes_on_after_a_429_whose_pause_is_over_at_once(
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
-    assert (tally.embedded, tally.ending) == (3, Ending.QUEUE_EMPTY)
+    assert (tally.embedded, tally.stop_reason) == (3, StopReason.QUEUE_EMPTY)
 
 
 def test_loop_goes_on_after_a_failure_when_anothers_probe_has_closed_the_breaker(
@@ -182,7 +182,7 @@ def test_loop_goes_on_after_a_failure_when_anothers_probe_has_closed_the_breaker
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
-    assert (tally.embedded, tally.ending) == (3, Ending.QUEUE_EMPTY)
+    assert (tally.embedded, tally.stop_reason) == (3, StopReason.QUEUE_EMPTY)
 
 
 def test_loop_goes_on_after_a_critical_error_from_before_a_resume(world: World) -> None:
@@ -199,7 +199,7 @@ def test_loop_goes_on_after_a_critical_error_from_before_a_resume(world: World) 
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
-    assert (tally.embedded, tally.ending) == (3, Ending.QUEUE_EMPTY)
+    assert (tally.embedded, tally.stop_reason) == (3, StopReason.QUEUE_EMPTY)
 
 
 def test_loop_ends_when_its_time_is_up(build: Build) -> None:
@@ -223,7 +223,7 @@ def test_loop_does_not_wait_for_a_budget_when_nothing_is_left(build: Build) -> N
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
-    assert (tally.ending, world.clock.monotonic()) == (Ending.QUEUE_EMPTY, 0)
+    assert (tally.stop_reason, world.clock.monotonic()) == (StopReason.QUEUE_EMPTY, 0)
 
 
 def test_halted_queue_ends_the_loop(world: World) -> None:
@@ -234,7 +234,7 @@ def test_halted_queue_ends_the_loop(world: World) -> None:
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
-    assert (tally.ending, world.clock.monotonic()) == (Ending.REFUSED, 0)
+    assert (tally.stop_reason, world.clock.monotonic()) == (StopReason.REFUSED, 0)
 
 
 def test_every_batch_is_reported_while_the_run_goes_on(world: World) -> None:

@@ -12,9 +12,9 @@ import pytest
 from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.packing import HARMLESS
-from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.run import drain
+from embed_pipeline.worker.stop import StopReason
 from embed_pipeline_tests.clocks import SECOND, FakeClock
 from embed_pipeline_tests.openai_faults import (
     DROP,
@@ -71,7 +71,10 @@ def test_429_pauses_and_then_everything_is_embedded(
 
     tally = drain(world.services, owner="worker-a")
 
-    assert (tally.ending, tally.back_at) == (Ending.BUDGET_SPENT, world.clock.now() + pause)
+    assert (tally.stop_reason, tally.back_at) == (
+        StopReason.BUDGET_SPENT,
+        world.clock.now() + pause,
+    )
     assert all((job.attempts, job.strikes) == (0, 0) for job in world.all_jobs)
     world.clock.advance(pause)
     assert drain(world.services, owner="worker-a").embedded == 3
@@ -158,7 +161,7 @@ def test_setting_that_the_server_refuses_halts_the_queue_and_fails_nobody(
 
     tally = drain(world.services, owner="worker-a")
 
-    assert tally.ending is Ending.HALTED
+    assert tally.stop_reason is StopReason.HALTED
     assert world.jobs.switch.read().state is SwitchState.HALTED
     assert {(job.status, job.attempts) for job in world.all_jobs} == {(JobStatus.PENDING, 0)}
     assert len(server.requests) <= calls
@@ -175,7 +178,7 @@ def test_queue_of_nothing_but_refused_texts_fails_them_and_halts_nobody(
 
     tally = drain(world.services, owner="worker-a")
 
-    assert (tally.failed, tally.ending) == (5, Ending.QUEUE_EMPTY)
+    assert (tally.failed, tally.stop_reason) == (5, StopReason.QUEUE_EMPTY)
     assert {job.error_type for job in world.all_jobs} == {"InputRefused"}
     asked = [request.texts for request in server.requests]
     assert asked.count((HARMLESS.text,)) == 1, "one more call for the whole run"

@@ -16,9 +16,9 @@ from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.errors import ProviderUnavailable
 from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline.worker.context import RunLimits
-from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.loop import run_until_empty
-from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.run import drain
+from embed_pipeline.worker.stop import StopReason
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.parts import ScriptedProvider
@@ -147,7 +147,7 @@ def test_prober_that_dies_blocks_nobody(build: Build) -> None:
     world.clock.advance(MINUTE)
     drain(other.services, owner="worker-b")
 
-    assert blocked.ending is Ending.REFUSED
+    assert blocked.stop_reason is StopReason.REFUSED
     assert world.count(JobStatus.COMPLETED) == 4, "all but the one that the dead prober holds"
 
 
@@ -170,5 +170,5 @@ def test_one_provider_that_is_down_does_not_stop_another(build: Build, tmp_path:
     tally = drain(services, owner="worker-b")
 
     assert world.jobs.breakers.read("mock").is_open
-    assert (tally.embedded, tally.ending) == (5, Ending.QUEUE_EMPTY)
+    assert (tally.embedded, tally.stop_reason) == (5, StopReason.QUEUE_EMPTY)
     assert {job.status for job in world.all_jobs if job.model != other.model} == {JobStatus.PENDING}

@@ -11,7 +11,7 @@ from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.domain.window import RemainingQuota
 from embed_pipeline.errors import ModelNotActive, ProviderUnavailable, StoreUnavailable
 from embed_pipeline.ports.embedding_provider import Embedded
-from embed_pipeline.worker.failures import record_of
+from embed_pipeline.worker.outcomes import record_of
 from embed_pipeline_tests.clocks import SECOND
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.scene import World, uid

@@ -24,11 +24,10 @@ from embed_pipeline.errors import (
     StoreUnavailable,
 )
 from embed_pipeline.worker.context import RunLimits
-from embed_pipeline.worker.drain import drain
-from embed_pipeline.worker.failures import record_of
 from embed_pipeline.worker.leasing import lease_batch
-from embed_pipeline.worker.report import Ending
-from embed_pipeline.worker.stop import Deadline
+from embed_pipeline.worker.outcomes import record_of
+from embed_pipeline.worker.run import drain
+from embed_pipeline.worker.stop import Deadline, StopReason
 from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.scene import World, entity, uid
@@ -188,7 +187,7 @@ def test_answers_under_way_are_kept_when_another_request_meets_429(build: Build)
 
     tally = world.run()
 
-    assert tally.ending is Ending.BUDGET_SPENT
+    assert tally.stop_reason is StopReason.BUDGET_SPENT
     assert tally.embedded >= 4, "the two beside it, and what was sent before it was known"
     assert tally.embedded + tally.released == 12
     assert {(job.attempts, job.strikes) for job in world.all_jobs} == {(0, 0)}
@@ -229,7 +228,7 @@ def test_critical_error_beside_good_answers_keeps_them_and_halts(build: Build) -
 
     tally = world.run()
 
-    assert (tally.ending, tally.critical) == (Ending.HALTED, "key revoked")
+    assert (tally.stop_reason, tally.critical) == (StopReason.HALTED, "key revoked")
     assert tally.embedded >= 4, "the two beside it, and what was sent before it was known"
     assert (tally.deferred, tally.embedded + tally.released) == (2, 10)
     assert not world.jobs.switch.read().is_running
@@ -243,7 +242,7 @@ def test_full_disk_of_the_graph_defers_every_vector_that_waits(build: Build) -> 
 
     tally = world.run()
 
-    assert (tally.ending, tally.embedded) == (Ending.HALTED, 0)
+    assert (tally.stop_reason, tally.embedded) == (StopReason.HALTED, 0)
     assert {(job.status, job.attempts) for job in world.all_jobs} == {(JobStatus.PENDING, 0)}
 
 
@@ -328,7 +327,7 @@ def test_probe_that_comes_to_a_run_which_holds_others_is_given_back_at_once(
     tally = world.run(limit=2)
 
     assert leases[1].probe
-    assert (tally.embedded, tally.ending) == (6, Ending.QUEUE_EMPTY)
+    assert (tally.embedded, tally.stop_reason) == (6, StopReason.QUEUE_EMPTY)
 
 
 # -- the budget --------------------------------------------------------------------------------
@@ -389,7 +388,7 @@ def test_parallel_requests_never_overdraw_the_budget(build: Build) -> None:
 
     tally = world.run()
 
-    assert (tally.requests, tally.embedded, tally.ending) == (4, 4, Ending.BUDGET_SPENT)
+    assert (tally.requests, tally.embedded, tally.stop_reason) == (4, 4, StopReason.BUDGET_SPENT)
     assert world.count(JobStatus.PROCESSING) == 0
 
 
@@ -481,7 +480,7 @@ def test_time_that_is_up_lets_what_is_under_way_finish(build: Build) -> None:
 
     tally = world.run()
 
-    assert (tally.embedded, tally.released, tally.ending) == (3, 6, Ending.TIME_UP)
+    assert (tally.embedded, tally.released, tally.stop_reason) == (3, 6, StopReason.TIME_UP)
 
 
 def test_lease_that_comes_in_after_the_end_is_given_back(build: Build, world: World) -> None:
@@ -492,7 +491,7 @@ def test_lease_that_comes_in_after_the_end_is_given_back(build: Build, world: Wo
 
     tally = drain(world.services, owner="worker-a", first=lease, deadline=deadline)
 
-    assert (tally.released, tally.ending) == (2, Ending.STOPPED)
+    assert (tally.released, tally.stop_reason) == (2, StopReason.STOPPED)
     assert world.count(JobStatus.PENDING) == 4
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.domain.lease import RefusalReason
 from embed_pipeline.errors import InputRefused, ProviderUnavailable
-from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.leasing import lease_batch
 from embed_pipeline.worker.loop import run_until_empty
-from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.run import drain
+from embed_pipeline.worker.stop import StopReason
 from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
@@ -27,7 +27,7 @@ def test_exhausted_limiter_releases_unstarted_jobs(build: Build, logs: Logbook) 
     tally = drain(world.services, owner=lease.owner, first=lease, deadline=world.deadline())
 
     assert (tally.leased, tally.requests, tally.embedded, tally.released) == (10, 3, 3, 7)
-    assert tally.ending is Ending.BUDGET_SPENT
+    assert tally.stop_reason is StopReason.BUDGET_SPENT
     done = [job.entity_uid for job in world.all_jobs if job.status is JobStatus.COMPLETED]
     assert done == [uid(0), uid(1), uid(2)]
     back = [job for job in world.all_jobs if job.status is JobStatus.PENDING]
@@ -69,7 +69,7 @@ def test_spent_budget_refuses_the_lease_and_says_until_when(build: Build) -> Non
 
     tally = world.run()
 
-    assert (tally.leased, tally.ending) == (0, Ending.BUDGET_SPENT)
+    assert (tally.leased, tally.stop_reason) == (0, StopReason.BUDGET_SPENT)
     assert tally.back_at is not None
     assert MINUTE <= tally.back_at - world.clock.now() <= MINUTE + SECOND
     refusal = lease_batch(world.services, owner="worker-a").refusal
@@ -85,7 +85,7 @@ def test_run_waits_for_the_budget_and_embeds_everything(build: Build) -> None:
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
-    assert (tally.embedded, tally.ending) == (5, Ending.QUEUE_EMPTY)
+    assert (tally.embedded, tally.stop_reason) == (5, StopReason.QUEUE_EMPTY)
     assert world.clock.monotonic() >= 120
 
 
@@ -131,7 +131,7 @@ def test_retry_waits_for_tokens_separately_from_backoff(build: Build) -> None:
 
     assert failed.attempts == 1
     assert SECOND <= backoff <= 1.25 * SECOND, "the backoff runs by itself"
-    assert (too_early.leased, too_early.ending) == (0, Ending.BUDGET_SPENT)
+    assert (too_early.leased, too_early.stop_reason) == (0, StopReason.BUDGET_SPENT)
     assert world.job_of(uid(0)).available_at == failed.available_at, "no timer moves the other"
     assert len(world.provider.requests) == 1
 

@@ -10,7 +10,7 @@ import pytest
 from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.errors import InputRefused, ProviderUnavailable, RateLimited
 from embed_pipeline.worker.packing import HARMLESS
-from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.stop import StopReason
 from embed_pipeline_tests.clocks import MINUTE, SECOND
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.scene import World, entity
@@ -44,12 +44,12 @@ def test_setting_that_is_refused_fails_nobody_however_small_the_budget(
 
     tally = world.run()
     for _ in range(10):
-        if tally.ending is Ending.HALTED:
+        if tally.stop_reason is StopReason.HALTED:
             break
         world.clock.advance(2 * MINUTE)
         tally = world.run()
 
-    assert tally.ending is Ending.HALTED
+    assert tally.stop_reason is StopReason.HALTED
     assert {(job.status, job.attempts) for job in world.all_jobs} == {(JobStatus.PENDING, 0)}
 
 
@@ -61,7 +61,7 @@ def test_rate_limit_met_by_the_check_pauses_everybody_and_fails_nobody(build: Bu
 
     tally = world.run()
 
-    assert (tally.ending, tally.failed) == (Ending.BUDGET_SPENT, 0)
+    assert (tally.stop_reason, tally.failed) == (StopReason.BUDGET_SPENT, 0)
     assert world.limiter.allowance().back_at == world.clock.now() + 30 * SECOND
     assert {(job.status, job.attempts) for job in world.all_jobs} == {(JobStatus.PENDING, 0)}
 
@@ -72,7 +72,7 @@ def test_outage_met_by_the_check_opens_the_breaker_and_charges_nobody(world: Wor
 
     tally = world.run()
 
-    assert (tally.ending, tally.failed) == (Ending.REFUSED, 0)
+    assert (tally.stop_reason, tally.failed) == (StopReason.REFUSED, 0)
     assert world.jobs.breakers.read("mock").is_open
     assert {(job.status, job.attempts, job.strikes) for job in world.all_jobs} == {
         (JobStatus.PENDING, 0, 0)

@@ -10,8 +10,8 @@ import pytest
 from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.worker.context import RunLimits
-from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.loop import run_until_empty
+from embed_pipeline.worker.run import drain
 from embed_pipeline_tests.clocks import HOUR, MINUTE, FakeClock
 from embed_pipeline_tests.openai_faults import rate_limited
 from embed_pipeline_tests.openai_server import OpenAIServer

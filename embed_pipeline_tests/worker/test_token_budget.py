@@ -10,10 +10,10 @@ import pytest
 
 from embed_pipeline.domain.window import RateLimit, Spent
 from embed_pipeline.stores.sqlite.queue.rate_limiter import SqliteRateLimiter
-from embed_pipeline.usecases.queue.readiness import look
+from embed_pipeline.usecases.queue.readiness import check_readiness
 from embed_pipeline.worker.leasing import lease_batch
 from embed_pipeline.worker.loop import run_until_empty
-from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.stop import StopReason
 from embed_pipeline_tests.clocks import MINUTE, FakeClock
 from embed_pipeline_tests.openai_budget import Budget
 from embed_pipeline_tests.openai_server import OpenAIServer
@@ -42,7 +42,7 @@ def test_request_is_cut_to_the_tokens_that_are_left(build: Build) -> None:
     done = [uid(number) for number in range(40) if world.is_embedded(uid(number))]
     used = tokens_of(world, *done)
     assert 450 - tokens_of(world, uid(39)) <= used <= 450
-    assert (tally.ending, tally.requests) == (Ending.BUDGET_SPENT, 1)
+    assert (tally.stop_reason, tally.requests) == (StopReason.BUDGET_SPENT, 1)
     assert tally.released == 40 - len(done)
 
 
@@ -80,7 +80,7 @@ def test_tokens_too_few_for_any_text_say_to_everybody_when_they_are_back(build: 
     left = 1_000 - tokens_of(world, "first")
     assert 0 < left < tokens_of(world, "big"), "some is left"
     assert tally.back_at is not None
-    reason = look(world.jobs, other.limiter, model=MODEL).reason
+    reason = check_readiness(world.jobs, other.limiter, model=MODEL).reason
     assert reason == f"the budget is used up; back at {tally.back_at:%H:%M:%S} UTC"
     refusal = lease_batch(other.services, owner="worker-b").refusal
     assert refusal is not None
@@ -95,7 +95,7 @@ def test_everything_is_embedded_with_a_budget_for_a_few_texts_at_a_time(build: B
         world.services, owner="cli", recovery_interval=None, deadline=world.deadline()
     )
 
-    assert (tally.embedded, tally.ending) == (41, Ending.QUEUE_EMPTY)
+    assert (tally.embedded, tally.stop_reason) == (41, StopReason.QUEUE_EMPTY)
 
 
 # -- with the real client ----------------------------------------------------------------------

@@ -13,10 +13,10 @@ from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.domain.lease import RefusalReason
 from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import ErrorCategory, StoreAccessDenied, StoreFull, StoreUnavailable
-from embed_pipeline.worker.drain import drain
 from embed_pipeline.worker.leasing import lease_batch
 from embed_pipeline.worker.loop import run_until_empty
-from embed_pipeline.worker.report import Ending
+from embed_pipeline.worker.run import drain
+from embed_pipeline.worker.stop import StopReason
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.parts import WorkerClock
@@ -141,7 +141,7 @@ def test_graph_down_beyond_the_runs_time_defers_the_paid_jobs_and_pays_for_no_mo
     tally = world.run()
 
     assert len(world.provider.requests) == 1, "what cannot be written is not paid for"
-    assert (tally.deferred, tally.released, tally.ending) == (2, 8, Ending.REFUSED)
+    assert (tally.deferred, tally.released, tally.stop_reason) == (2, 8, StopReason.REFUSED)
     assert tally.back_at == world.jobs.breakers.read(GRAPH).until
     assert {job.status for job in world.all_jobs} == {JobStatus.PENDING}
     assert uncharged(world)
@@ -160,14 +160,14 @@ def test_nobody_leases_while_the_graph_is_down_and_all_goes_on_when_it_is_back(
     world.clock.advance(MINUTE)
     third = world.run()
 
-    assert [tally.ending for tally in (first, second, third)] == [Ending.REFUSED] * 3
+    assert [tally.stop_reason for tally in (first, second, third)] == [StopReason.REFUSED] * 3
     assert first.back_at is not None
     assert uncharged(world)
 
     world.graph.come_back()
     world.clock.advance(MINUTE)
 
-    assert world.run().ending is Ending.QUEUE_EMPTY
+    assert world.run().stop_reason is StopReason.QUEUE_EMPTY
     assert all(world.is_embedded(uid(number)) for number in range(6))
 
 
@@ -178,7 +178,7 @@ def test_graph_that_breaks_while_a_batch_is_read_charges_nobody(world: World) ->
 
     tally = drain(world.services, owner="worker-a", first=lease)
 
-    assert (tally.released, tally.ending) == (3, Ending.REFUSED)
+    assert (tally.released, tally.stop_reason) == (3, StopReason.REFUSED)
     assert tally.back_at == world.clock.now() + SECOND
     assert uncharged(world)
     refusal = lease_batch(world.services, owner="worker-b").refusal
@@ -197,7 +197,7 @@ def test_run_waits_for_the_graph_and_embeds_everything(build: Build, clock: Fake
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(HOUR)
     )
 
-    assert (tally.embedded, tally.ending) == (3, Ending.QUEUE_EMPTY)
+    assert (tally.embedded, tally.stop_reason) == (3, StopReason.QUEUE_EMPTY)
 
 
 def test_full_disk_of_the_graph_halts_the_queue_and_keeps_the_jobs(build: Build) -> None:
@@ -208,7 +208,7 @@ def test_full_disk_of_the_graph_halts_the_queue_and_keeps_the_jobs(build: Build)
     tally = world.run()
 
     assert world.jobs.switch.read().state is SwitchState.HALTED
-    assert (tally.deferred, tally.released, tally.ending) == (2, 2, Ending.HALTED)
+    assert (tally.deferred, tally.released, tally.stop_reason) == (2, 2, StopReason.HALTED)
     assert uncharged(world)
     assert world.job_of(uid(0)).error_category is ErrorCategory.CRITICAL
     assert len(world.provider.requests) == 1

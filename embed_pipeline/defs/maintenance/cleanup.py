@@ -5,9 +5,9 @@ from datetime import timedelta
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.op import PATIENT, Metadata, Stopwatch, pipeline_job, pipeline_op
+from embed_pipeline.defs.op import PATIENT, Metadata, Stopwatch, job_of, pipeline_op
 from embed_pipeline.ports.job_store import JobStore
-from embed_pipeline.usecases.queue import cleanup
+from embed_pipeline.usecases.queue import control
 from embed_pipeline.worker.context import RunLimits
 
 
@@ -30,7 +30,7 @@ def cleanup_ttl(
     days = config.older_than_days
     older_than = run_limits.retention if days is None else timedelta(days=days)
     watch = Stopwatch()
-    report = cleanup.cleanup_ttl(job_store, older_than=older_than)
+    report = control.cleanup_ttl(job_store, older_than=older_than)
     metadata: Metadata = {
         "completed deleted": report.completed,
         "failed deleted": report.failed,
@@ -41,6 +41,4 @@ def cleanup_ttl(
     return report.jobs
 
 
-@pipeline_job("Delete ended jobs past their retention.", lane="maintenance")
-def cleanup_ttl_job() -> None:
-    cleanup_ttl()
+cleanup_ttl_job = job_of(cleanup_ttl, "cleanup_ttl_job", lane="maintenance")

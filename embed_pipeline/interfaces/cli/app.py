@@ -1,4 +1,4 @@
-"""The commands under one roof, and how they end: a sentence and an exit code, never a stack."""
+"""All commands in one program. A command ends with a sentence and an exit code, not a traceback."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import typer
 
 from embed_pipeline import __version__
 from embed_pipeline.errors import ConfigurationError, EmbedPipelineError
-from embed_pipeline.interfaces.cli import (
-    find_commands,
-    graph_commands,
-    job_commands,
-    mcp_commands,
-    metrics_commands,
-    queue_commands,
-    reaper_commands,
-    setup_commands,
-    work_commands,
+from embed_pipeline.interfaces.cli.commands import (
+    find,
+    graph,
+    jobs,
+    queue,
+    reaper,
+    serve,
+    setup,
+    work,
 )
 from embed_pipeline.telemetry import redact
 
@@ -31,18 +30,10 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for commands in (
-    setup_commands,
-    work_commands,
-    find_commands,
-    graph_commands,
-    queue_commands,
-    job_commands,
-    metrics_commands,
-    mcp_commands,
-    reaper_commands,
-):
-    commands.add_to(app)
+for module in (setup, work, find, graph, queue, jobs, serve):
+    for command in module.COMMANDS:
+        app.command()(command)
+app.add_typer(reaper.reaper_app)
 
 
 @app.callback(invoke_without_command=True)
@@ -61,9 +52,9 @@ def main() -> None:
     except EmbedPipelineError as error:
         _die(str(error))
     except SystemExit as end:
-        # Typer ends a command that meets Ctrl-C by itself, without a word.
+        # Typer ends an interrupted command without a message.
         if end.code == INTERRUPTED:
-            _die("Interrupted; what was held was given back.", code=INTERRUPTED)
+            _die("Interrupted; leased jobs were released.", code=INTERRUPTED)
         raise
 
 

@@ -7,25 +7,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import Enum
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-
-MOMENT_FORMATS = ["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d"]
-"""How a person says a moment: `2026-01-31T12:00:00Z`, or the day alone; always UTC."""
-
 console = Console(markup=False, emoji=False)
-"""Names and errors are shown as they are: `[/b]` is a name, not markup."""
+"""Names and errors are printed literally: `[/b]` is a name, not markup."""
 
 
 def show(facts: Mapping[str, Any], *, as_json: bool, title: str) -> None:
     """Facts as a two-column table, or as one JSON object."""
     if as_json:
-        sys.stdout.write(json.dumps(facts, default=_plain, indent=2) + "\n")
+        _write_json(facts)
         return
     console.print(title, style="bold")
     table = Table(show_header=False, box=None, pad_edge=False)
@@ -39,7 +33,7 @@ def show(facts: Mapping[str, Any], *, as_json: bool, title: str) -> None:
 def show_rows(rows: Sequence[Mapping[str, Any]], *, as_json: bool, title: str, empty: str) -> None:
     """Rows of the same shape as a table, or as a JSON list."""
     if as_json:
-        sys.stdout.write(json.dumps(rows, default=_plain, indent=2) + "\n")
+        _write_json(rows)
         return
     if not rows:
         console.print(empty)
@@ -54,20 +48,24 @@ def show_rows(rows: Sequence[Mapping[str, Any]], *, as_json: bool, title: str, e
 
 
 def say(sentence: str, facts: Mapping[str, Any], *, as_json: bool) -> None:
-    """A sentence for people, or the facts behind it."""
+    """A sentence, or the facts behind it as JSON."""
     if as_json:
-        sys.stdout.write(json.dumps(facts, default=_plain, indent=2) + "\n")
+        _write_json(facts)
     else:
         console.print(sentence, highlight=False, soft_wrap=True)
 
 
 def report(sentence: str, facts: Mapping[str, Any], *, as_json: bool) -> None:
-    """As `say`, by a command that goes on: JSON is one line each time, and is there at once."""
+    """Like `say`, for a command that keeps running: one line of JSON each time, flushed."""
     if as_json:
-        sys.stdout.write(json.dumps(facts, default=_plain) + "\n")
+        _write_json(facts, indent=None)
         sys.stdout.flush()
     else:
         say(sentence, facts, as_json=False)
+
+
+def _write_json(answer: object, *, indent: int | None = 2) -> None:
+    sys.stdout.write(json.dumps(answer, default=_plain, indent=indent) + "\n")
 
 
 def _readable(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What a person sees while long work goes on, and how it is interrupted."""
+"""The progress bar of long commands, and their interruption by SIGTERM."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from embed_pipeline.interfaces.cli.output import console
 
-Told = Callable[[int, str], None]
-"""Called with how much is done, and with a few words about it."""
+OnProgress = Callable[[int, str], None]
+"""Called with the number done so far and a few words to show beside it."""
 
 
 @contextmanager
-def progress(verb: str, *, total: int | None = None) -> Iterator[Told]:
-    """A live bar on a terminal; nothing where nobody watches."""
+def progress(verb: str, *, total: int | None = None) -> Iterator[OnProgress]:
+    """A live bar on a terminal, otherwise nothing."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -28,17 +28,17 @@ def progress(verb: str, *, total: int | None = None) -> Iterator[Told]:
     with Progress(*columns, transient=True, disable=not console.is_terminal) as shown:
         task = shown.add_task(verb, total=total, words="")
 
-        def told(completed: int, words: str = "") -> None:
-            # Work may come in while it is done: the bar never says more than all.
+        def update(completed: int, words: str = "") -> None:
+            # Work can arrive while the bar is shown, so `completed` can exceed the first total.
             most = None if total is None else max(total, completed)
             shown.update(task, completed=completed, total=most, words=words)
 
-        yield told
+        yield update
 
 
 @contextmanager
 def terminated_like_ctrl_c() -> Iterator[None]:
-    """A supervisor's SIGTERM gives leases back just as Ctrl-C does."""
+    """SIGTERM from a supervisor releases leases as Ctrl-C does."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -1,10 +1,10 @@
-"""What a command opens: settings said aloud, logs set up, stores closed again."""
+"""What a command opens: the settings, the logs and the stores, which it closes again."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 
 from embed_pipeline import telemetry, wiring
 from embed_pipeline.ports.job_store import JobStore
@@ -12,14 +12,14 @@ from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.worker.context import Services
 
 
-def settings(over: Mapping[str, str] | None = None, *, say_notes: bool = True) -> Settings:
+def settings(over: Mapping[str, str] | None = None, *, show_notes: bool = True) -> Settings:
     """`over` replaces single variables, as options of a command do."""
     loaded = load_settings(over=over)
-    # A person at a terminal reads the command's own answer; the story is for log collectors.
+    # At a terminal the command's own answer is enough; INFO lines are for log collectors.
     quiet = sys.stderr.isatty() and loaded.logging.level == "INFO"
     telemetry.configure("WARNING" if quiet else loaded.logging.level, loaded.logging.format)
-    for remark in loaded.notes if say_notes else ():
-        sys.stderr.write(remark + "\n")
+    for note in loaded.notes if show_notes else ():
+        sys.stderr.write(note + "\n")
     return loaded
 
 
@@ -33,14 +33,5 @@ def job_store() -> Iterator[tuple[JobStore, Settings]]:
 @contextmanager
 def services() -> Iterator[tuple[Services, Settings]]:
     loaded = settings()
-    with opened_tools(loaded) as opened:
+    with closing(wiring.open_services(loaded)) as opened:
         yield opened, loaded
-
-
-@contextmanager
-def opened_tools(loaded: Settings) -> Iterator[Services]:
-    opened = wiring.open_services(loaded)
-    with ExitStack() as stack:
-        for part in (opened.jobs, opened.graph, opened.provider, opened.limiter):
-            stack.enter_context(closing(part))
-        yield opened

@@ -13,8 +13,8 @@ from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments
 from embed_pipeline.telemetry import redact
 from embed_pipeline.usecases.entities.force import MOST
 from embed_pipeline.usecases.insight.coverage import read_coverage
-from embed_pipeline.usecases.queue import readiness as looking
 from embed_pipeline.usecases.queue.control import retry_failed
+from embed_pipeline.usecases.queue.readiness import check_readiness
 from embed_pipeline.worker.context import Services
 
 UNREACHABLE = "CRITICAL (queue unreachable)"
@@ -54,7 +54,7 @@ class StatusAnswer(Answer):
 def _status(services: Services, given: Arguments) -> StatusAnswer:
     report = read_coverage(services)
     coverage, queue = report.coverage, report.queue
-    outlook = looking.look(services.jobs, services.limiter, model=services.model)
+    readiness = check_readiness(services.jobs, services.limiter, model=services.model)
     percent = "no entities" if coverage.percent is None else f"{coverage.percent:.1f} %"
     return StatusAnswer(
         message=(
@@ -74,7 +74,7 @@ def _status(services: Services, given: Arguments) -> StatusAnswer:
         completed=queue.completed,
         failed=queue.failed,
         queue=report.switch.state,
-        idle_because=outlook.reason,
+        idle_because=readiness.reason,
         remedies=advice_for_gaps(report.remedies),
     )
 

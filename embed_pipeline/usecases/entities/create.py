@@ -12,7 +12,7 @@ from embed_pipeline.errors import CriticalError, TransientError
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.telemetry import emit
-from embed_pipeline.worker.enqueue import enqueue_known
+from embed_pipeline.usecases.entities.enqueue import enqueue_known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ from embed_pipeline.domain.embedding import Bookmark, VectorDefect
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import Enqueued, EntityUid
 from embed_pipeline.telemetry import emit
+from embed_pipeline.usecases.entities.enqueue import enqueue_entities
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.enqueue import enqueue_entities
-from embed_pipeline.worker.models import ensure_model
+from embed_pipeline.worker.leasing import ensure_model
 
 PAGE = 500
 CURSOR = "stale walk"

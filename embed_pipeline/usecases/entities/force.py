@@ -8,10 +8,10 @@ from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import HIGHEST_PRIORITY, Enqueued, EntityUid
 from embed_pipeline.errors import RequestError
 from embed_pipeline.usecases.entities.discover import Bounds, DiscoveryReport, missing_pages, queue
-from embed_pipeline.usecases.entities.named import the_one
+from embed_pipeline.usecases.entities.enqueue import enqueue_entities
+from embed_pipeline.usecases.entities.named import find_entity
 from embed_pipeline.worker.context import Services
-from embed_pipeline.worker.enqueue import enqueue_entities
-from embed_pipeline.worker.models import ensure_model
+from embed_pipeline.worker.leasing import ensure_model
 
 DEFAULT_LIMIT = 10
 MOST = 1_000
@@ -35,7 +35,7 @@ def force_embedding(
 ) -> ForceReport:
     """A name or a key wins over a limit."""
     if entity_name is not None or key is not None:
-        return _force_one(services, the_one(services.graph, name=entity_name, key=key))
+        return _force_one(services, find_entity(services.graph, name=entity_name, key=key))
     return _repair(services, DEFAULT_LIMIT if limit is None else limit)
 
 

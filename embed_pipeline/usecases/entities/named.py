@@ -1,4 +1,4 @@
-"""The one entity that a person means by a name or a key."""
+"""Find the one entity that a person means by a name or a key."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from embed_pipeline.ports.entity_store import EntityStore
 SHOWN_NAMESAKES = 5
 
 
-def the_one(graph: EntityStore, *, name: str | None, key: EntityUid | None) -> Entity:
-    """Valid, and not guessed: several of that name are told with their keys. A key wins."""
+def find_entity(graph: EntityStore, *, name: str | None, key: EntityUid | None) -> Entity:
+    """A valid entity; a key wins over a name. Several of one name are refused with their keys."""
     if key is not None:
         found = graph.get_entity(key)
         if found is None or not found.is_valid:

@@ -6,8 +6,7 @@ from embed_pipeline.domain.embedding import SearchResult, Vector
 from embed_pipeline.domain.window import Denied, Spent
 from embed_pipeline.errors import RateLimited, RequestError
 from embed_pipeline.ports.embedding_provider import Input
-from embed_pipeline.worker.budget import pause_for, record_usage
-from embed_pipeline.worker.call import ask
+from embed_pipeline.worker.admission import pause_all, record_usage
 from embed_pipeline.worker.context import Services
 
 
@@ -30,9 +29,9 @@ def _embedded(services: Services, fitted: Input) -> Vector:
             f"until {taken.retry_at:%H:%M:%S} UTC."
         )
     try:
-        answer = ask(services.provider, [fitted.text])
+        answer = services.provider.embed([fitted.text])
     except RateLimited as error:
-        pause_for(services.limiter, error)
+        pause_all(services.limiter, error)
         raise
     record_usage(services.limiter, taken, answer)
     vector: Vector = answer.vectors[0]

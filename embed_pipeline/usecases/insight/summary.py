@@ -50,7 +50,7 @@ class Summary:
         }
 
 
-def summarise(services: Services, *, since: datetime | None = None) -> Summary:
+def summarize(services: Services, *, since: datetime | None = None) -> Summary:
     return Summary(
         coverage=services.graph.coverage(model=services.model),
         work=work_done(services.jobs, since=since),

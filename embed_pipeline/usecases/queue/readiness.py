@@ -1,4 +1,4 @@
-"""A look before a run is worth its seconds: is anything due, and may it be leased now?"""
+"""Readiness: is a job due, and may it be leased now? Asked before a run is worth its start."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from embed_pipeline.ports.rate_limiter import RateLimiter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
-    """`reason` says why there is nothing to do, and until when; None when there is."""
+class Readiness:
+    """`reason` says why a run would find nothing to do, and until when; None if it would."""
 
     reason: str | None = None
     due_since: datetime | None = None
 
 
-def look(jobs: JobStore, limiter: RateLimiter, *, model: str) -> Outlook:
-    """A few index seeks, whatever the size of the queue."""
+def check_readiness(jobs: JobStore, limiter: RateLimiter, *, model: str) -> Readiness:
+    """Costs a few index seeks, whatever the size of the queue."""
     now = jobs.now()
     if stopped := stopped_by_hand(jobs):
-        return Outlook(reason=stopped.detail)
+        return Readiness(reason=stopped.detail)
     due = jobs.next_due(model=model)
     if due is None:
-        return Outlook(reason="nothing is pending")
+        return Readiness(reason="nothing is pending")
     if due > now:
-        return Outlook(reason=f"nothing is due before {_clock_time(due)}")
+        return Readiness(reason=f"nothing is due before {_clock_time(due)}")
     if held_up := held_up_by(jobs, limiter, model=model, now=now):
-        return Outlook(reason=held_up.detail)
-    return Outlook(due_since=due)
+        return Readiness(reason=held_up.detail)
+    return Readiness(due_since=due)
 
 
 def stopped_by_hand(jobs: JobStore) -> Refusal | None:
-    """Paused or halted: it goes on when a person says so."""
+    """Paused or halted: a person has to resume it."""
     switch = jobs.switch.read()
     if switch.is_running:
         return None
@@ -51,7 +51,7 @@ def stopped_by_hand(jobs: JobStore) -> Refusal | None:
 def held_up_by(
     jobs: JobStore, limiter: RateLimiter, *, model: str, now: datetime
 ) -> Refusal | None:
-    """An open breaker or a spent budget: it goes on by itself."""
+    """An open breaker or a spent budget: leasing goes on by itself."""
     for name in (GRAPH, provider_of(model)):
         breaker = jobs.breakers.read(name)
         if breaker.until is not None and breaker.blocks(now):
@@ -71,5 +71,5 @@ def held_up_by(
     )
 
 
-def _clock_time(moment: datetime) -> str:
-    return f"{moment:%H:%M:%S} UTC"
+def _clock_time(time: datetime) -> str:
+    return f"{time:%H:%M:%S} UTC"

@@ -1,0 +1,94 @@
+"""Commands that serve: metrics for Prometheus, tools for agents."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from embed_pipeline.errors import ConfigurationError
+from embed_pipeline.interfaces.cli import session
+from embed_pipeline.interfaces.metrics import Reader, as_text, registry_of, serving
+from embed_pipeline.interfaces.metrics.reading import COUNTS_EVERY
+from embed_pipeline.telemetry import redact
+
+PORT = 9464
+"""The usual port of exporters of this kind."""
+
+ENDINGS = (signal.SIGINT, signal.SIGTERM)
+
+
+def metrics(
+    serve: Annotated[bool, typer.Option("--serve", help="Answer scrapes until Ctrl-C.")] = False,
+    host: Annotated[
+        str, typer.Option(help="With --serve: the address to listen at.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="With --serve: the port; 0 for any free one.")
+    ] = PORT,
+    counts_every: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=86_400,
+            metavar="SECONDS",
+            help="With --serve: reuse exact counts for this long; each costs a scan.",
+        ),
+    ] = int(COUNTS_EVERY.total_seconds()),
+) -> None:
+    """Print counters and gauges in the Prometheus text format, or serve them to scrapes.
+
+    If a database does not answer, embed_pipeline_up is 0 and the reason is on standard error.
+
+    Example: `embed-pipeline metrics --serve`
+    """
+    with session.services() as (services, settings):
+        reader = Reader(services, counts_every=timedelta(seconds=counts_every), on_problem=_report)
+        registry = registry_of(reader, with_reaper=settings.reaper is not None)
+        if not serve:
+            typer.echo(as_text(registry), nl=False)
+            return
+        with _blocked(ENDINGS), serving(registry, host=host, port=port) as address:
+            typer.echo(f"Metrics at {address}; Ctrl-C ends it.")
+            signal.sigwait(ENDINGS)
+        typer.echo("Stopped.")
+
+
+@contextmanager
+def _blocked(signals: Collection[signal.Signals]) -> Iterator[None]:
+    """Blocked before the server's threads start, so that none of them takes the signal."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _report(problem: str) -> None:
+    sys.stderr.write(redact(problem) + "\n")
+
+
+def mcp() -> None:
+    """Serve the tools for agents over standard input and output (Model Context Protocol).
+
+    An MCP client starts and ends it; the settings are those of its environment.
+
+    Example: `embed-pipeline mcp`
+    """
+    try:
+        from embed_pipeline.interfaces.mcp import serve
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "mcp":
+            raise
+        raise ConfigurationError(
+            ["The MCP server needs the package mcp: pip install 'embed-pipeline[mcp]'."]
+        ) from error
+    serve()
+
+
+COMMANDS = (metrics, mcp)

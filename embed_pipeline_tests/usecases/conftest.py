@@ -1,0 +1,7 @@
+"""The use cases are tested in the worker's world."""
+
+from __future__ import annotations
+
+from embed_pipeline_tests.worker.conftest import build, logs, world
+
+__all__ = ["build", "logs", "world"]
