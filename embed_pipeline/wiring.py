@@ -16,14 +16,8 @@ from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.providers import open_provider
 from embed_pipeline.settings import IN_PROCESS, ServerSettings, Settings
-from embed_pipeline.stores import (
-    Queue,
-    Server,
-    StoreConfig,
-    graph_backend,
-    initialise,
-    queue_backend,
-)
+from embed_pipeline.stores import graph_backend, initialise, queue_backend
+from embed_pipeline.stores.config import Queue, Server, StoreConfig
 from embed_pipeline.stores.queue.unlimited import Unlimited
 from embed_pipeline.worker.context import RunLimits, Services
 

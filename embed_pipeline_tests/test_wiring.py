@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +15,7 @@ import pytest
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.ports.embedding_provider import Limits
 from embed_pipeline.settings import IN_PROCESS, ProviderName, load_settings
-from embed_pipeline.stores import BACKENDS, queue_backend
+from embed_pipeline.stores import queue_backend
 from embed_pipeline.wiring import (
     open_embedding_provider,
     open_rate_limiter,
@@ -134,10 +135,12 @@ def test_provider_in_this_process_is_limited_only_where_that_is_set(
     assert rate_limit(limited) is not None
 
 
-def test_a_store_whose_package_is_not_installed_names_its_extra(
+def test_a_store_whose_package_is_not_installed_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(BACKENDS, "postgres", "surely_not_installed_here")
+    for name in [name for name in sys.modules if name.startswith("embed_pipeline.stores.neo4j")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "neo4j", None)
 
-    with pytest.raises(ConfigurationError, match=r"pip install 'embed-pipeline\[postgres\]'"):
-        queue_backend("postgres")
+    with pytest.raises(ConfigurationError, match=r"needs the package 'neo4j'.*pip install"):
+        queue_backend("neo4j")
