@@ -22,7 +22,7 @@ from embed_pipeline.errors import (
 )
 from embed_pipeline.ports.embedding_provider import Embedded
 from embed_pipeline.providers.mock import MockProvider
-from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
+from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.usecases.insight.coverage import read_queue_state
 from embed_pipeline.usecases.insight.price import estimated_price
 from embed_pipeline_tests.defs.conftest import Build
@@ -103,14 +103,14 @@ def test_second_look_tells_what_was_done_since_and_materializes_the_vectors(
 def test_materialization_that_an_absent_graph_prevented_is_made_by_the_next_look(
     pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(_self: SqliteEntityStore, *, model: str) -> Coverage:
+    def away(_self: GraphEntityStore, *, model: str) -> Coverage:
         raise StoreUnavailable(f"The graph is away, with all vectors of {model}.")
 
     pipeline.run("observe_job", instance=instance)
     pipeline.create("a", "b")
     pipeline.run("embed_job", instance=instance)
     with monkeypatch.context() as broken:
-        broken.setattr(SqliteEntityStore, "coverage", away)
+        broken.setattr(GraphEntityStore, "coverage", away)
         pipeline.run("observe_job", instance=instance, raise_on_error=False)
     before = instance.get_latest_materialization_event(ENTITY_EMBEDDINGS)
 

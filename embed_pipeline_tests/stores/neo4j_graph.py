@@ -6,8 +6,9 @@ from embed_pipeline.domain.embedding import ModelRecord, ModelState, Vector
 from embed_pipeline.domain.entity import EntityMapping, TextValue
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.ports.clock import Clock
+from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
-from embed_pipeline.stores.neo4j.graph.entity_store import Neo4jEntityStore
+from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
 from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.neo4j_bed.client import BedServer
@@ -21,11 +22,11 @@ class Neo4jGraphBackend:
     def __init__(self, server: BedServer, clock: FakeClock) -> None:
         self.server = server
         self.clock = clock
-        self._stores: list[Neo4jEntityStore] = []
+        self._stores: list[GraphEntityStore] = []
 
-    def open_store(self, *, mapping: EntityMapping | None = None) -> Neo4jEntityStore:
+    def open_store(self, *, mapping: EntityMapping | None = None) -> GraphEntityStore:
         database = database_of(self.server, clock=self.clock)
-        store = Neo4jEntityStore(database, mapping=mapping or EntityMapping())
+        store = GraphEntityStore(Neo4jGraph(database, mapping=mapping or EntityMapping()))
         self._stores.append(store)
         return store
 
