@@ -99,8 +99,8 @@ def rate_limit(settings: Settings) -> RateLimit | None:
     if is_unlimited and provider.name in IN_PROCESS:
         return None
     return RateLimit(
-        # A token budget alone leaves the number of requests free. So does a provider without
-        # any limit, but it can ask everybody to wait, which has to be stored somewhere.
+        # A token budget alone does not limit the number of requests. Neither does a provider
+        # without any limit, but its 429 pauses all workers, and the limiter stores that pause.
         requests=provider.max_requests or 1_000_000,
         tokens=provider.max_tokens,
         interval=provider.interval,

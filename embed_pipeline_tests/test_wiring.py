@@ -109,7 +109,7 @@ def test_how_many_requests_are_under_way_reaches_the_plan(azure: Mapping[str, st
 
 
 @pytest.mark.parametrize("name", sorted(set(ProviderName) - IN_PROCESS))
-def test_any_provider_that_others_share_can_make_everybody_wait(
+def test_any_provider_that_others_share_can_make_all_workers_wait(
     azure: Mapping[str, str], tmp_path: Path, name: ProviderName
 ) -> None:
     settings = load_settings({**azure, "EMBED_HOME": str(tmp_path)})

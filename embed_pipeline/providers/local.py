@@ -1,4 +1,4 @@
-"""A static model inside this process: offline, no key, no cost; its weights ship in a wheel."""
+"""A static model inside this process: offline, without key or cost; a wheel holds its weights."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class _Model:
     """One row per token of the vocabulary."""
 
     def vectors(self, token_ids: Sequence[Sequence[int]]) -> Vectors:
-        """The direction of each text's summed token rows, as unit vectors.
+        """The sum of each text's token rows, scaled to unit length.
 
-        wordllama's own pooling pads 64 texts to the longest of them: one long text among them
-        takes gigabytes.
+        wordllama's own pooling pads 64 texts to the longest of them, so one long text takes
+        gigabytes.
         """
         vectors = np.zeros((len(token_ids), self.table.shape[1]), np.float32)
         for position, ids in enumerate(token_ids):
@@ -130,7 +130,7 @@ def _load() -> _Model:
 
 @contextmanager
 def _untouched_root_logger() -> Iterator[None]:
-    """wordllama calls `logging.basicConfig` when imported; that does nothing beside a handler."""
+    """wordllama calls `logging.basicConfig` on import; that does nothing if a handler exists."""
     guard = logging.NullHandler()
     logging.root.addHandler(guard)
     try:

@@ -29,7 +29,7 @@ class TestAzureProvider(EmbeddingProviderContract):
         return azure_provider
 
 
-def test_the_deployment_is_named_like_the_model_unless_told(
+def test_the_deployment_is_named_like_the_model_unless_set(
     provider: EmbeddingProvider, server: OpenAIServer
 ) -> None:
     provider.embed(["text"])

@@ -21,7 +21,7 @@ class TestMockProvider(EmbeddingProviderContract):
         return mock()
 
 
-def test_mock_has_64_dimensions_unless_told() -> None:
+def test_mock_has_64_dimensions_unless_set() -> None:
     assert mock().model == "mock/mock@64"
     assert mock("other", 8).model == "mock/other@8"
     assert mock("other", 8).embed(["x"]).vectors.shape == (1, 8)

@@ -155,7 +155,7 @@ def test_server_that_sends_a_little_at_a_time_is_left_at_the_timeout(
     provider.close()
 
 
-def test_nobody_listening_is_unavailable(config: ProviderSettings) -> None:
+def test_a_closed_port_is_unavailable(config: ProviderSettings) -> None:
     provider = open_provider(replace(config, base_url="http://127.0.0.1:9/v1"))
 
     with pytest.raises(errors.ProviderUnavailable, match="cannot be reached"):

@@ -47,7 +47,7 @@ def test_resets_are_read_in_all_their_spellings(reset: str, expected: timedelta 
     assert found == RemainingQuota(requests=5, back_in=expected)
 
 
-def test_requests_and_tokens_are_both_told() -> None:
+def test_requests_and_tokens_are_both_read() -> None:
     headers = said("requests", 3000, 2999, "20ms") | said("tokens", 1_000_000, 400_000, "36s")
 
     assert remaining(headers) == RemainingQuota(

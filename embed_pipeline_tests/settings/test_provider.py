@@ -133,7 +133,7 @@ def test_another_remote_model_without_its_key_needs_no_dimensions_for_the_local_
     assert (settings.provider.name, settings.provider.dimensions) == (ProviderName.LOCAL, 256)
 
 
-def test_bad_dimensions_of_another_remote_model_are_told_once() -> None:
+def test_bad_dimensions_of_another_remote_model_are_reported_once() -> None:
     environ = {**OPENAI, "EMBEDDING_MODEL": "BAAI/bge-m3", "EMBEDDING_DIMENSIONS": "many"}
 
     assert problems(environ) == (
@@ -237,10 +237,10 @@ def test_a_timeout_of_half_the_lock_is_refused() -> None:
     assert load_settings({**environ, "EMBEDDING_TIMEOUT": "4999"})
 
 
-def test_a_timeout_is_not_judged_by_a_lock_that_is_bad_itself() -> None:
-    told = problems({"EMBED_JOB_LOCK_DURATION": "long", "EMBEDDING_TIMEOUT": "5000000"})
+def test_a_timeout_is_not_checked_against_a_lock_that_is_bad_itself() -> None:
+    reported = problems({"EMBED_JOB_LOCK_DURATION": "long", "EMBEDDING_TIMEOUT": "5000000"})
 
-    assert [sentence.split()[0] for sentence in told] == ["EMBED_JOB_LOCK_DURATION"]
+    assert [sentence.split()[0] for sentence in reported] == ["EMBED_JOB_LOCK_DURATION"]
 
 
 @pytest.mark.parametrize(("lock", "timeout"), [("300000", 60_000), ("10000", 4_000), ("1000", 400)])

@@ -47,18 +47,20 @@ def test_every_secret_can_be_in_a_file_but_not_in_both(tmp_path: Path, secret: s
     file = tmp_path / "secret"
     file.write_text("from-a-file")
 
-    told = problems({**PRODUCTION, secret: "from-a-variable", f"{secret}_FILE": str(file)})
+    reported = problems({**PRODUCTION, secret: "from-a-variable", f"{secret}_FILE": str(file)})
 
-    assert told[0] == f"{secret}_FILE must not be set beside {secret}."
+    assert reported[0] == f"{secret}_FILE must not be set beside {secret}."
 
 
 @pytest.mark.parametrize("secret", SECRETS)
 def test_a_missing_file_is_refused_by_name_and_once(tmp_path: Path, secret: str) -> None:
     environ = {name: text for name, text in PRODUCTION.items() if name != secret}
 
-    told = problems({**environ, f"{secret}_FILE": str(tmp_path / "none")})
+    reported = problems({**environ, f"{secret}_FILE": str(tmp_path / "none")})
 
-    assert told == (f"{secret}_FILE must name a file that can be read: No such file or directory.",)
+    assert reported == (
+        f"{secret}_FILE must name a file that can be read: No such file or directory.",
+    )
 
 
 @pytest.mark.parametrize("text", [b"", b"\n", b" \n"])
@@ -66,18 +68,20 @@ def test_an_empty_file_is_refused(tmp_path: Path, text: bytes) -> None:
     file = tmp_path / "secret"
     file.write_bytes(text)
 
-    told = problems({**WITHOUT, f"{PASSWORD}_FILE": str(file)})
+    reported = problems({**WITHOUT, f"{PASSWORD}_FILE": str(file)})
 
-    assert told == (f"{PASSWORD}_FILE must name a file that is not empty.",)
+    assert reported == (f"{PASSWORD}_FILE must name a file that is not empty.",)
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_bytes(b"\xff\xfe")
 
-    told = problems({**WITHOUT, f"{PASSWORD}_FILE": str(file)})
+    reported = problems({**WITHOUT, f"{PASSWORD}_FILE": str(file)})
 
-    assert told == (f"{PASSWORD}_FILE must name a file that can be read: it is not UTF-8 text.",)
+    assert reported == (
+        f"{PASSWORD}_FILE must name a file that can be read: it is not UTF-8 text.",
+    )
 
 
 def test_an_empty_variable_names_no_file() -> None:
