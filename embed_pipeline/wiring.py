@@ -18,7 +18,7 @@ from embed_pipeline.providers import open_provider
 from embed_pipeline.settings import IN_PROCESS, ServerSettings, Settings
 from embed_pipeline.stores import graph_backend, initialise, queue_backend
 from embed_pipeline.stores.config import Queue, Server, StoreConfig
-from embed_pipeline.stores.queue.unlimited import Unlimited
+from embed_pipeline.stores.queue.rate_limiter import Unlimited
 from embed_pipeline.worker.context import RunLimits, Services
 
 
