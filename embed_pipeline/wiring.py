@@ -16,7 +16,7 @@ from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.providers import ProviderConfig, open_provider
-from embed_pipeline.settings import ProviderName, ServerSettings, Settings
+from embed_pipeline.settings import IN_PROCESS, ServerSettings, Settings
 from embed_pipeline.stores import (
     Queue,
     Server,
@@ -27,9 +27,6 @@ from embed_pipeline.stores import (
 )
 from embed_pipeline.stores.queue.unlimited import Unlimited
 from embed_pipeline.worker.context import RunLimits, Services
-
-IN_PROCESS = frozenset({ProviderName.LOCAL, ProviderName.MOCK})
-"""Providers that nobody shares and that never ask to wait."""
 
 
 def open_job_store(

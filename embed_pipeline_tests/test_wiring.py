@@ -13,10 +13,9 @@ import pytest
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.ports.embedding_provider import Limits
 from embed_pipeline.providers import PROVIDERS
-from embed_pipeline.settings import ProviderName, load_settings
+from embed_pipeline.settings import IN_PROCESS, ProviderName, load_settings
 from embed_pipeline.stores import BACKENDS, queue_backend
 from embed_pipeline.wiring import (
-    IN_PROCESS,
     open_embedding_provider,
     open_rate_limiter,
     rate_limit,

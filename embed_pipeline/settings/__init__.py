@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embed_pipeline.settings.load import load_settings
 from embed_pipeline.settings.shape import (
+    IN_PROCESS,
     EntitySettings,
     Environment,
     LogFormat,
@@ -20,6 +21,7 @@ from embed_pipeline.settings.shape import (
 )
 
 __all__ = [
+    "IN_PROCESS",
     "EntitySettings",
     "Environment",
     "LogFormat",

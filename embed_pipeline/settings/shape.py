@@ -33,6 +33,10 @@ class ProviderName(StrEnum):
     MOCK = "mock"
 
 
+IN_PROCESS = frozenset({ProviderName.LOCAL, ProviderName.MOCK})
+"""Providers that run in this process: free, not shared, and never asking to wait."""
+
+
 class LogLevel(StrEnum):
     DEBUG = "DEBUG"
     INFO = "INFO"
