@@ -116,14 +116,12 @@ def test_call_under_way_is_finished_before_the_stores_are_closed(
 
 def test_client_that_closes_its_reading_end_gets_no_traceback(home: Path) -> None:
     with started(home) as program:
-        ask(program, HELLO)
         assert program.stdout is not None
-        program.stdout.close()
-        tell(program, HEALTH)
-        hang_up(program)
-        code = program.wait(timeout=60)
         assert program.stderr is not None
-        err = program.stderr.read()
+        program.stdout.close()
+        tell(program, HELLO)
+        hang_up(program)
+        code, err = program.wait(timeout=60), program.stderr.read()
 
     assert (code, err) == (0, "")
 
