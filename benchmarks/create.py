@@ -20,8 +20,9 @@ from threading import Barrier
 
 from benchmarks.servers import production_server
 from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
-from embed_pipeline.stores.neo4j.graph.entity_store import Neo4jEntityStore
+from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
 from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline_tests.neo4j_bed import GRAPH
 
@@ -48,7 +49,7 @@ def main() -> None:
 
 
 class Bench:
-    def __init__(self, store: Neo4jEntityStore, *, entities: int) -> None:
+    def __init__(self, store: GraphEntityStore, *, entities: int) -> None:
         self._store, self._entities = store, entities
         self._calls = 0
 
@@ -94,7 +95,7 @@ def report(title: str, seconds: Sequence[float]) -> None:
 
 
 @contextmanager
-def graph() -> Iterator[Neo4jEntityStore]:
+def graph() -> Iterator[GraphEntityStore]:
     with tempfile.TemporaryDirectory(prefix="create-benchmark-") as folder:
         server = production_server(GRAPH, home=Path(folder))
         server.start()
@@ -108,7 +109,7 @@ def graph() -> Iterator[Neo4jEntityStore]:
             )
             mapping = EntityMapping()
             schema.prepare_graph(database, mapping)
-            with closing(Neo4jEntityStore(database, mapping=mapping)) as store:
+            with closing(GraphEntityStore(Neo4jGraph(database, mapping=mapping))) as store:
                 store.register_first_model(MODEL, dimensions=64)
                 yield store
         finally:

@@ -3,7 +3,7 @@
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.op import Metadata, Stopwatch, pipeline_job, pipeline_op, table
+from embed_pipeline.defs.op import Metadata, Stopwatch, job_of, pipeline_op, table
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.switch import Switch
 from embed_pipeline.errors import ErrorCategory
@@ -48,7 +48,7 @@ class ResumeConfig(dg.Config):
     )
 
 
-@pipeline_op("Queue one entity to be embedded again, or a number of entities without a vector.")
+@pipeline_op("Queue one entity again, by name or key, or a number of entities that lack a vector.")
 def force_embedding(
     context: dg.OpExecutionContext, config: ForceConfig, services: dg.ResourceParam[Services]
 ) -> int:
@@ -110,28 +110,12 @@ def _metadata_of(switch: Switch) -> Metadata:
     return metadata
 
 
-@pipeline_job(
-    "Embed one entity again, by name or key; or queue a number of entities that lack a vector.",
-    lane="control",
-    max_runtime=600,
+force_embedding_job = job_of(
+    force_embedding, "force_embedding_job", lane="control", max_runtime=600
 )
-def force_embedding_job() -> None:
-    force_embedding()
-
-
-@pipeline_job("Give failed jobs a fresh start.", lane="control", max_runtime=600)
-def retry_failed_job() -> None:
-    retry_failed()
-
-
-@pipeline_job("Stop leasing new jobs until resume_job.", lane="control", max_runtime=300)
-def pause_job() -> None:
-    pause_queue()
-
-
-@pipeline_job("Lease jobs again after a pause or a halt.", lane="control", max_runtime=300)
-def resume_job() -> None:
-    resume_queue()
+retry_failed_job = job_of(retry_failed, "retry_failed_job", lane="control", max_runtime=600)
+pause_job = job_of(pause_queue, "pause_job", lane="control", max_runtime=300)
+resume_job = job_of(resume_queue, "resume_job", lane="control", max_runtime=300)
 
 
 def control_definitions() -> dg.Definitions:

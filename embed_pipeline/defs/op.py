@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from inspect import isgeneratorfunction
-from typing import Any, cast
+from typing import Any
 
 import dagster as dg
 
@@ -75,20 +75,27 @@ def _concise_failures(operation: str) -> Iterator[None]:
         raise dg.Failure(str(error), allow_retries=may_pass) from error
 
 
-def pipeline_job(
-    description: str, *, lane: str, max_runtime: int = 1_800, config: dg.RunConfig | None = None
-) -> Callable[[Callable[[], None]], dg.JobDefinition]:
-    """A job in one process, because starting a process per op costs more than the work.
+def run_options(lane: str, max_runtime: int) -> dict[str, Any]:
+    """For every job: one process, because a process per op costs more than the work.
 
     Without `max_runtime` a run whose machine died would count as active forever.
     """
     assert lane in LANES, "prune_history finds runs by their lane"
-    return dg.job(
-        executor_def=dg.in_process_executor,
-        tags={LANE: lane, "dagster/max_runtime": str(max_runtime)},
-        description=description,
-        config=cast("dg.RunConfig", config),  # None is the default, which the type does not allow
-    )
+    tags = {LANE: lane, "dagster/max_runtime": str(max_runtime)}
+    return {"executor_def": dg.in_process_executor, "tags": tags}
+
+
+def job_of(
+    op: dg.OpDefinition,
+    name: str,
+    *,
+    lane: str,
+    max_runtime: int = 1_800,
+    config: dg.RunConfig | None = None,
+) -> dg.JobDefinition:
+    """The job that runs this op alone, with the op's description."""
+    graph = dg.GraphDefinition(name, description=op.description, node_defs=[op])
+    return graph.to_job(config=config, **run_options(lane, max_runtime))
 
 
 class Stopwatch:

@@ -1,7 +1,7 @@
 """What sensors and schedules share: their interval, concise errors, and no run while one is active.
 
 Dagster may list a run as unfinished long after its process died, until `max_runtime` is over.
-Functions here therefore ignore unfinished runs created before a given time.
+Unfinished runs therefore count only if they were created since a given time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,11 +18,10 @@ from embed_pipeline.telemetry import emit
 EVERY_FIVE_SECONDS = 4
 """The daemon evaluates sensors every 5 s; asking for 5 would often miss a round and get 8."""
 
-NOT_STARTED = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-]
+QUEUED = [dg.DagsterRunStatus.QUEUED]
+"""Of any age: a queued run has no process that could have died, and will start."""
+
+NOT_STARTED = [*QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING]
 STARTED = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 UNFINISHED = [*NOT_STARTED, *STARTED]
 ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
@@ -47,29 +46,22 @@ def concise_errors() -> Iterator[None]:
         raise SensorCheckFailed(str(error)) from None
 
 
-def runs_since(
+def run_ids(
     instance: dg.DagsterInstance,
     job: dg.JobDefinition,
-    *,
-    since: datetime,
     statuses: Sequence[dg.DagsterRunStatus],
+    *,
+    since: datetime | None = None,
 ) -> frozenset[str]:
-    """The ids of runs created since then."""
+    """The runs in one of these statuses, created since then."""
     wanted = dg.RunsFilter(job_name=job.name, statuses=statuses, created_after=since)
-    return frozenset(instance.get_run_ids(wanted))
-
-
-def queued_runs(instance: dg.DagsterInstance, job: dg.JobDefinition) -> frozenset[str]:
-    """Of any age: a queued run has no process that could have died, and will start."""
-    wanted = dg.RunsFilter(job_name=job.name, statuses=[dg.DagsterRunStatus.QUEUED])
     return frozenset(instance.get_run_ids(wanted))
 
 
 def is_active(instance: dg.DagsterInstance, job: dg.JobDefinition, *, since: datetime) -> bool:
     """Whether a run of the job is queued, or was created since then and has not ended."""
-    return bool(
-        queued_runs(instance, job) or runs_since(instance, job, since=since, statuses=UNFINISHED)
-    )
+    queued = run_ids(instance, job, QUEUED)
+    return bool(queued or run_ids(instance, job, UNFINISHED, since=since))
 
 
 def max_runtime(job: dg.JobDefinition) -> timedelta:
@@ -94,9 +86,7 @@ def schedule_status(running: bool) -> dg.DefaultScheduleStatus:
     return dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED
 
 
-def schedule_for(
-    job: dg.JobDefinition, cron: str, description: str, *, running: bool
-) -> dg.ScheduleDefinition:
+def schedule_for(job: dg.JobDefinition, cron: str, *, running: bool) -> dg.ScheduleDefinition:
     """A schedule named after its job, which launches nothing while a run of the job is active."""
 
     @dg.schedule(
@@ -104,7 +94,7 @@ def schedule_for(
         job=job,
         cron_schedule=cron,
         default_status=schedule_status(running),
-        description=description,
+        description=job.description,
     )
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         return request_unless_active(context.instance, job, trigger="schedule")

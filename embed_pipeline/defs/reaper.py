@@ -7,7 +7,7 @@ from functools import partial
 import dagster as dg
 
 from embed_pipeline import wiring
-from embed_pipeline.defs.op import Metadata, Stopwatch, pipeline_job, pipeline_op, table
+from embed_pipeline.defs.op import Metadata, Stopwatch, job_of, pipeline_op, table
 from embed_pipeline.defs.polling import (
     SensorCheckFailed,
     SensorResult,
@@ -38,8 +38,8 @@ def reaper_definitions(settings: Settings, *, running: bool) -> dg.Definitions:
 
 
 @pipeline_op(
-    "Requeue or fail the SQL jobs whose lease expired. If a table could not be swept, the op still"
-    " reports what it did, and then fails."
+    "One sweep over the SQL job tables: requeue or fail the jobs whose lease expired. If a table"
+    " could not be swept, the op still reports what it did, and then fails."
 )
 def reap_stuck_jobs(context: dg.OpExecutionContext, reaper: dg.ResourceParam[Reaper]) -> int:
     watch = Stopwatch()
@@ -52,11 +52,7 @@ def reap_stuck_jobs(context: dg.OpExecutionContext, reaper: dg.ResourceParam[Rea
     return len(result.reaped)
 
 
-@pipeline_job(
-    "One sweep of the stuck-job reaper over the SQL job tables.", lane="reaper", max_runtime=900
-)
-def reap_stuck_jobs_job() -> None:
-    reap_stuck_jobs()
+reap_stuck_jobs_job = job_of(reap_stuck_jobs, "reap_stuck_jobs_job", lane="reaper", max_runtime=900)
 
 
 def _reaper_sensor(settings: ReaperSettings, running: bool) -> dg.SensorDefinition:

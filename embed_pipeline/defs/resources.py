@@ -12,7 +12,7 @@ from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.settings import Settings
-from embed_pipeline.worker.context import RunLimits, Services
+from embed_pipeline.worker.context import Services
 
 Closeable = JobStore | EntityStore | EmbeddingProvider | RateLimiter
 
@@ -21,22 +21,33 @@ PARTS = ("job_store", "entity_store", "embedding_provider", "rate_limiter", "run
 
 
 def resources_for(settings: Settings) -> dict[str, Any]:
-    """Lazy: nothing is connected or loaded before an op uses it."""
+    """Lazy: nothing is connected or loaded before an op uses it.
+
+    Sensors use the queue and the rate limiter too. They poll every few seconds, so there both fail
+    fast.
+    """
     stores, provider = settings.stores, settings.provider
     return {
-        "job_store": _polled_resource(
-            wiring.open_job_store, settings, f"The queue of embedding jobs, on {stores.queue}."
+        "job_store": _resource(
+            lambda run: wiring.open_job_store(settings, fail_fast=run is None),
+            f"The queue of embedding jobs, on {stores.queue}.",
         ),
         "entity_store": _resource(
-            wiring.open_entity_store, settings, f"The knowledge graph, on {stores.graph}."
+            lambda _run: wiring.open_entity_store(settings),
+            f"The knowledge graph, on {stores.graph}.",
         ),
         "embedding_provider": _resource(
-            wiring.open_embedding_provider, settings, f"{provider.name}: {provider.model}."
+            lambda _run: wiring.open_embedding_provider(settings),
+            f"{provider.name}: {provider.model}.",
         ),
-        "rate_limiter": _polled_resource(
-            wiring.open_rate_limiter, settings, "The rate limit that all runs share."
+        "rate_limiter": _resource(
+            lambda run: wiring.open_rate_limiter(settings, fail_fast=run is None),
+            "The rate limit that all runs share.",
         ),
-        "run_limits": _run_limits(settings),
+        "run_limits": dg.ResourceDefinition.hardcoded_resource(
+            wiring.run_limits_of(settings),
+            description="The limits of a run: batch size, heartbeat, time limits, retention.",
+        ),
         "services": _services(),
         "automatic_recovery": dg.ResourceDefinition.hardcoded_resource(
             settings.queue.recovery_interval is not None,
@@ -48,44 +59,28 @@ def resources_for(settings: Settings) -> dict[str, Any]:
 
 
 def _resource(
-    opener: Callable[[Settings], Closeable], settings: Settings, description: str
+    opener: Callable[[dg.DagsterRun | None], Closeable], description: str
 ) -> dg.ResourceDefinition:
-    def opened(_context: dg.InitResourceContext) -> Iterator[Closeable]:
-        with closing(opener(settings)) as resource:
-            yield resource
-
-    return dg.ResourceDefinition(resource_fn=opened, description=description)
-
-
-def _polled_resource(
-    opener: Callable[..., Closeable], settings: Settings, description: str
-) -> dg.ResourceDefinition:
-    """Sensors use it too. They poll every few seconds, so there it fails fast."""
+    """`opener` gets the run, or None in a sensor."""
 
     def opened(context: dg.InitResourceContext) -> Iterator[Closeable]:
-        with closing(opener(settings, fail_fast=context.run is None)) as resource:
+        with closing(opener(context.run)) as resource:
             yield resource
 
     return dg.ResourceDefinition(resource_fn=opened, description=description)
-
-
-def _run_limits(settings: Settings) -> dg.ResourceDefinition:
-    def made(_context: dg.InitResourceContext) -> RunLimits:
-        return wiring.run_limits_of(settings)
-
-    return dg.ResourceDefinition(
-        resource_fn=made,
-        description="The limits of a run: batch size, heartbeat, time limits, retention.",
-    )
 
 
 def _services() -> dg.ResourceDefinition:
     """Made of the other resources, so that replacing one of them replaces it here too."""
 
     def combined(context: dg.InitResourceContext) -> Services:
-        jobs, graph, provider, limiter, limits = (getattr(context.resources, p) for p in PARTS)
+        resources = context.resources
         return Services(
-            jobs=jobs, graph=graph, provider=provider, limiter=limiter, run_limits=limits
+            jobs=resources.job_store,
+            graph=resources.entity_store,
+            provider=resources.embedding_provider,
+            limiter=resources.rate_limiter,
+            run_limits=resources.run_limits,
         )
 
     return dg.ResourceDefinition(

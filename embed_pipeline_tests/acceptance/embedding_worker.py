@@ -18,8 +18,9 @@ from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
+from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.queue.unlimited import Unlimited
-from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
+from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline.worker.context import RunLimits, Services
@@ -64,9 +65,9 @@ class SlowProvider(MockProvider):
         return super().embed(texts)
 
 
-class SlowGraph(SqliteEntityStore):
+class SlowGraph(GraphEntityStore):
     def __init__(self, home: Path, *, silent_from: int) -> None:
-        super().__init__(home / "graph.sqlite", mapping=EntityMapping())
+        super().__init__(SqliteGraph(home / "graph.sqlite", mapping=EntityMapping()))
         self._left = silent_from
 
     def write_vectors(self, writes: Sequence[VectorWrite], *, model: str) -> WriteReport:

@@ -12,8 +12,9 @@ import pytest
 from embed_pipeline.domain.breaker import GRAPH as GRAPH_BREAKER
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.job import JobStatus
+from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.driver.database import SHORT_TIMEOUT, Neo4jDatabase
-from embed_pipeline.stores.neo4j.graph.entity_store import Neo4jEntityStore
+from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
 from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline.worker.loop import run_until_empty
@@ -30,7 +31,7 @@ LITTLE_MEMORY = {"dbms.memory.transaction.total.max": "10m"}
 
 
 @contextmanager
-def graph_in(home: Path, **settings: str) -> Iterator[Neo4jEntityStore]:
+def graph_in(home: Path, **settings: str) -> Iterator[GraphEntityStore]:
     """A server of this test's own, with the data of `home`."""
     server = Server(GRAPH, home=home, java_options=QUICK_BOOT, settings=settings)
     server.start()
@@ -44,7 +45,7 @@ def graph_in(home: Path, **settings: str) -> Iterator[Neo4jEntityStore]:
             retry_time=SHORT_TIMEOUT,
         )
         schema.prepare_graph(database, EntityMapping())
-        with closing(Neo4jEntityStore(database, mapping=EntityMapping())) as store:
+        with closing(GraphEntityStore(Neo4jGraph(database, mapping=EntityMapping()))) as store:
             yield store
     finally:
         server.stop()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import pytest
 
-from embed_pipeline.defs.observe.outcomes import (
+from embed_pipeline.defs.observe.checks import (
     COVERAGE,
     CheckConfig,
     check_coverage,
@@ -79,7 +79,12 @@ def severity(result: dg.AssetCheckResult) -> str:
             "lack a valid vector and 8 jobs are queued.",
         ),
         (Coverage(entities=100, embedded=99), 0, "WARN", "discover_job"),
-        (Coverage(entities=100, embedded=50), 20, "ERROR", "only 20 jobs are queued"),
+        (
+            Coverage(entities=100, embedded=50),
+            20,
+            "ERROR",
+            "30 of them have no job: discover_job queues them",
+        ),
     ],
 )
 def test_coverage_is_red_only_where_nobody_will_embed_the_rest(
@@ -87,24 +92,39 @@ def test_coverage_is_red_only_where_nobody_will_embed_the_rest(
 ) -> None:
     state = replace(IDLE, status=QueueStatus(pending=pending))
 
-    result = check_coverage(coverage, state, CONFIG).result()
+    result = check_coverage(coverage, state, CONFIG)
 
     assert severity(result) == colour
     assert says in str(result.description)
 
 
-def test_coverage_names_parked_jobs_and_their_remedy() -> None:
-    state = replace(IDLE, parked=1_001, failures=(FAILED_JOB,))
+@pytest.mark.parametrize(
+    ("state", "says", "does_not_say"),
+    [
+        (replace(IDLE, parked=5), "5 jobs have failed: fix the cause", "discover_job"),
+        (replace(IDLE, parked=2), "3 of them have no job: discover_job", "resume_job"),
+        (
+            replace(IDLE, status=QueueStatus(pending=4), switch=HALTED),
+            "4 jobs are queued, but the queue is stopped: launch resume_job.",
+            "will be processed",
+        ),
+    ],
+)
+def test_coverage_advises_only_what_closes_the_gap(
+    state: QueueState, says: str, does_not_say: str
+) -> None:
+    """Discovery skips entities whose job has failed, so it does nothing for these."""
+    result = check_coverage(Coverage(entities=100, embedded=95), state, CONFIG)
 
-    result = check_coverage(Coverage(entities=100, embedded=99), state, CONFIG).result()
-
-    assert "1001 failed jobs stay parked until retry_failed_job" in str(result.description)
+    assert str(result.description).startswith("5 entities lack a valid vector. ")
+    assert says in str(result.description)
+    assert does_not_say not in str(result.description)
 
 
 def test_target_is_the_callers() -> None:
     coverage = Coverage(entities=100, embedded=99)
 
-    result = check_coverage(coverage, IDLE, CheckConfig(coverage_target=99.5)).result()
+    result = check_coverage(coverage, IDLE, CheckConfig(coverage_target=99.5))
 
     assert severity(result) == "ERROR"
 
@@ -141,7 +161,7 @@ def test_target_is_the_callers() -> None:
 def test_queue_is_stuck_when_due_jobs_wait_and_nothing_moves(
     state: QueueState, colour: str, says: str
 ) -> None:
-    result = check_stuck(state, CONFIG).result()
+    result = check_stuck(state, CONFIG)
 
     assert severity(result) == colour
     assert says in str(result.description)
@@ -181,7 +201,7 @@ def test_queue_is_stuck_when_due_jobs_wait_and_nothing_moves(
 def test_health_says_why_and_what_to_do(
     health: HealthReport, switch: Switch, colour: str, says: str
 ) -> None:
-    result = check_health(replace(IDLE, health=health, switch=switch)).result()
+    result = check_health(replace(IDLE, health=health, switch=switch))
 
     assert severity(result) == colour
     assert says in str(result.description)
@@ -192,16 +212,16 @@ def test_health_names_the_runs_that_died_and_asks_nobody_to_resume_a_running_que
 
     result = check_health(replace(IDLE, health=dying), failed_runs=["r4", "r3", "r2", "r1"])
 
-    assert "the latest failed runs of embed_job (r4, r3, r2) and" in result.message
-    assert "resume_job" not in result.message
-    assert (
-        f"at its {RecoveryPolicy().last_resort}th recovery a job is marked failed" in result.message
+    assert "the latest failed runs of embed_job (r4, r3, r2) and" in str(result.description)
+    assert "resume_job" not in str(result.description)
+    assert f"at its {RecoveryPolicy().last_resort}th recovery a job is marked failed" in str(
+        result.description
     )
 
 
 @pytest.mark.parametrize("database", ["queue", "graph"])
 def test_unreachable_database_is_critical_and_says_what_to_do(database: str) -> None:
-    result = unreachable(COVERAGE, database, StoreUnavailable("It does not answer.")).result()
+    result = unreachable(COVERAGE, database, StoreUnavailable("It does not answer."))
 
     assert severity(result) == "ERROR"
     assert str(result.description).startswith(
@@ -212,10 +232,8 @@ def test_unreachable_database_is_critical_and_says_what_to_do(database: str) -> 
 
 def test_failed_jobs_are_a_table_with_their_remedy() -> None:
     talkative = replace(FAILED_JOB, error="x" * 1_000)
-    clean = check_failed_jobs(IDLE).result()
-    result = check_failed_jobs(
-        replace(IDLE, parked=1_500, failures=(FAILED_JOB, talkative))
-    ).result()
+    clean = check_failed_jobs(IDLE)
+    result = check_failed_jobs(replace(IDLE, parked=1_500, failures=(FAILED_JOB, talkative)))
 
     table = result.metadata["latest failures"]
     assert isinstance(table, dg.TableMetadataValue)

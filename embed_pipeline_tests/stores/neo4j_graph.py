@@ -6,11 +6,19 @@ from embed_pipeline.domain.embedding import ModelRecord, ModelState, Vector
 from embed_pipeline.domain.entity import EntityMapping, TextValue
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.ports.clock import Clock
+from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
-from embed_pipeline.stores.neo4j.graph.entity_store import Neo4jEntityStore
+from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
 from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.neo4j_bed.client import BedServer
+
+DELETE_ALL = """
+MATCH (node) WHERE NOT node:EmbeddingGraph
+CALL (node) { DETACH DELETE node } IN TRANSACTIONS OF 5000 ROWS
+"""
+
+FIND_SCHEMA = "MATCH (graph:EmbeddingGraph) RETURN graph.schema_version AS version"
 
 ENTITY = "MATCH (e:Entity {uid: $uid}) "
 
@@ -21,11 +29,11 @@ class Neo4jGraphBackend:
     def __init__(self, server: BedServer, clock: FakeClock) -> None:
         self.server = server
         self.clock = clock
-        self._stores: list[Neo4jEntityStore] = []
+        self._stores: list[GraphEntityStore] = []
 
-    def open_store(self, *, mapping: EntityMapping | None = None) -> Neo4jEntityStore:
+    def open_store(self, *, mapping: EntityMapping | None = None) -> GraphEntityStore:
         database = database_of(self.server, clock=self.clock)
-        store = Neo4jEntityStore(database, mapping=mapping or EntityMapping())
+        store = GraphEntityStore(Neo4jGraph(database, mapping=mapping or EntityMapping()))
         self._stores.append(store)
         return store
 
@@ -93,8 +101,13 @@ def database_of(server: BedServer, *, clock: Clock | None = None) -> Neo4jDataba
 
 
 def empty(server: BedServer, mapping: EntityMapping | None = None) -> None:
-    """Indexes stay, also those of vectors: every one that comes or goes makes all plans anew."""
-    server.run("MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 5000 ROWS")
+    """Indexes stay, also those of vectors: every one that comes or goes makes all plans again.
+
+    The first connection stays open for the module: the stores of its tests share the driver.
+    """
+    server.run(DELETE_ALL)
+    if mapping is None and server.run(FIND_SCHEMA):
+        return
     database = database_of(server)
+    server.kept.callback(database.close)
     schema.prepare_graph(database, mapping or EntityMapping())
-    database.close()

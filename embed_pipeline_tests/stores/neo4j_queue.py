@@ -72,10 +72,13 @@ def open_jobs(address: Address, *, policy: QueuePolicy | None = None) -> Neo4jJo
 
 
 def prepared(server: BedServer) -> Address:
-    """The server's address, once the queue's schema is there."""
+    """The server's address, once the queue's schema is there.
+
+    The connection stays open for the module: the stores of its tests share the driver.
+    """
     database = connect(server.address)
+    server.kept.callback(database.close)
     schema.prepare_queue(database)
-    database.close()
     return server.address
 
 

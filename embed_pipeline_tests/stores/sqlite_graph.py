@@ -11,7 +11,8 @@ from pathlib import Path
 from embed_pipeline.domain.embedding import ModelRecord, ModelState, Vector
 from embed_pipeline.domain.entity import EntityMapping, TextValue
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
+from embed_pipeline.stores.graph.entity_store import GraphEntityStore
+from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
 from embed_pipeline_tests.clocks import FakeClock
 
 
@@ -19,10 +20,12 @@ class SqliteGraphBackend:
     def __init__(self, path: Path, clock: FakeClock) -> None:
         self.path = path
         self.clock = clock
-        self._stores: list[SqliteEntityStore] = []
+        self._stores: list[GraphEntityStore] = []
 
-    def open_store(self, *, mapping: EntityMapping | None = None) -> SqliteEntityStore:
-        store = SqliteEntityStore(self.path, mapping=mapping or EntityMapping(), clock=self.clock)
+    def open_store(self, *, mapping: EntityMapping | None = None) -> GraphEntityStore:
+        store = GraphEntityStore(
+            SqliteGraph(self.path, mapping=mapping or EntityMapping(), clock=self.clock)
+        )
         self._stores.append(store)
         return store
 

@@ -14,14 +14,15 @@ import pytest
 
 from embed_pipeline.domain.embedding import VectorDefect
 from embed_pipeline.domain.entity import EntityMapping, NewEntity, TextValue
+from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
 from embed_pipeline.errors import ConfigurationError, SchemaMissing, StoreOverloaded
 from embed_pipeline.ports.entity_store import EntityStore
+from embed_pipeline.stores.graph import discovery
+from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.driver.database import Row
 from embed_pipeline.stores.neo4j.graph import search as vector_search
-from embed_pipeline.stores.neo4j.graph import walk as entity_walk
-from embed_pipeline.stores.neo4j.graph.backend import GraphSession
-from embed_pipeline.stores.neo4j.graph.entity_store import Neo4jEntityStore
-from embed_pipeline.stores.neo4j.graph.mapping import check_mapping, filled
+from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph, Neo4jGraphTransaction
+from embed_pipeline.stores.neo4j.graph.mapping import filled
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.binding import GRAPH_CONTRACTS, bind
 from embed_pipeline_tests.contracts.entity_store.discover import DiscoverContract
@@ -71,7 +72,7 @@ class TestDiscoverByWindows(DiscoverContract):
 
     @pytest.fixture(autouse=True)
     def _long(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(entity_walk, "WINDOW", 3)
+        monkeypatch.setattr(discovery, "WINDOW", 3)
 
 
 class TestSearchByIndex(SearchContract):
@@ -100,7 +101,7 @@ class TestSearchByIndex(SearchContract):
 
 def _create(server: BedServer, numbers: range) -> list[str]:
     """What one of several creators did; it connects itself, as a process would."""
-    store = Neo4jEntityStore(database_of(server), mapping=EntityMapping())
+    store = GraphEntityStore(Neo4jGraph(database_of(server), mapping=EntityMapping()))
     register(store)
     created = store.create_entities([new(n) for n in numbers], model=MODEL)
     store.close()
@@ -475,7 +476,7 @@ class TestIndexes:
 )
 def test_mapping_in_our_own_way_is_refused(mapping: EntityMapping) -> None:
     with pytest.raises(ConfigurationError):
-        check_mapping(mapping)
+        refuse_misfits(mapping, NEO4J)
 
 
 @pytest.mark.parametrize("name", ["", "a`b", "a b", "a\\u0060b", "1a", "a{b}"])
@@ -489,14 +490,14 @@ def test_page_too_large_for_the_servers_memory_lands_in_parts(
     store: EntityStore, monkeypatch: pytest.MonkeyPatch, bearable: int
 ) -> None:
     entities = add(store, *range(7))
-    run = GraphSession.all
+    run = Neo4jGraphTransaction.all
 
-    def run_what_fits(self: GraphSession, statement: str, **parameters: Any) -> list[Row]:
+    def run_what_fits(self: Neo4jGraphTransaction, statement: str, **parameters: Any) -> list[Row]:
         if len(parameters.get("rows", ())) > bearable:
             raise StoreOverloaded("The database has no memory left for this transaction.")
         return run(self, statement, **parameters)
 
-    monkeypatch.setattr(GraphSession, "all", run_what_fits)
+    monkeypatch.setattr(Neo4jGraphTransaction, "all", run_what_fits)
     report = embed(store, *entities)
 
     assert report.written == tuple(entity.uid for entity in entities)
@@ -509,10 +510,10 @@ def test_single_vector_that_the_server_has_no_memory_for_is_told(
     entities = add(store, 1, 2)
     register(store)
 
-    def refuse(self: GraphSession, statement: str, **parameters: Any) -> list[Row]:
+    def refuse(self: Neo4jGraphTransaction, statement: str, **parameters: Any) -> list[Row]:
         raise StoreOverloaded("The database has no memory left for this transaction.")
 
-    monkeypatch.setattr(GraphSession, "all", refuse)
+    monkeypatch.setattr(Neo4jGraphTransaction, "all", refuse)
 
     with pytest.raises(StoreOverloaded):
         store.write_vectors([write(entity) for entity in entities], model=MODEL)

@@ -13,13 +13,12 @@ import pytest
 from embed_pipeline.domain.embedding import Bookmark
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
+from embed_pipeline.stores.graph import discovery
+from embed_pipeline.stores.graph.discovery import START
+from embed_pipeline.stores.neo4j.driver.database import Tx
+from embed_pipeline.stores.neo4j.graph import cypher
 from embed_pipeline.stores.neo4j.graph import search as vector_search
-from embed_pipeline.stores.neo4j.graph import walk as entity_walk
-from embed_pipeline.stores.neo4j.graph.cypher import entities as entity_cypher
-from embed_pipeline.stores.neo4j.graph.cypher import vectors as vector_cypher
 from embed_pipeline.stores.neo4j.graph.mapping import filled
-from embed_pipeline.stores.neo4j.graph.walk import START
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,
@@ -91,15 +90,15 @@ class TestAmongManyEmbedded:
     def test_marked_discovery_touches_in_proportion_to_what_it_returns(
         self, full: BedServer, after: str
     ) -> None:
-        few = _hits(_profile(full, entity_cypher.MARKED_WITHOUT_VECTOR, after=after, size=5))
-        more = _hits(_profile(full, entity_cypher.MARKED_WITHOUT_VECTOR, after=after, size=40))
+        few = _hits(_profile(full, cypher.MARKED_WITHOUT_VECTOR, after=after, size=5))
+        more = _hits(_profile(full, cypher.MARKED_WITHOUT_VECTOR, after=after, size=40))
 
         assert few <= 5 * 10
         assert more <= 40 * 10
 
     def test_pages_go_on_where_the_last_one_ended(self, full: BedServer) -> None:
-        near = _hits(_profile(full, entity_cypher.NEXT_WITH_FACTS, after="", size=50))
-        far = _hits(_profile(full, entity_cypher.NEXT_WITH_FACTS, after=uid(49_000), size=50))
+        near = _hits(_profile(full, cypher.NEXT_WITH_FACTS, after="", size=50))
+        far = _hits(_profile(full, cypher.NEXT_WITH_FACTS, after=uid(49_000), size=50))
 
         assert abs(near - far) <= 10
         assert near <= 50 * 20
@@ -107,14 +106,14 @@ class TestAmongManyEmbedded:
     @pytest.mark.parametrize(
         ("statement", "operator", "index"),
         [
-            (entity_cypher.MARKED_WITHOUT_VECTOR, "NodeIndexSeekByRange", "NeedsEmbedding(uid)"),
-            (entity_cypher.MARKED_WITH_FACTS, "NodeIndexSeekByRange", "NeedsEmbedding(uid)"),
-            (entity_cypher.UNMARKED_WITHOUT_VECTOR, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
-            (entity_cypher.NEXT_WITH_FACTS, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
-            (entity_cypher.FIND_BY_NAME, "NodeIndexSeek", "Entity(name)"),
-            (entity_cypher.READ_ENTITIES, "NodeUniqueIndexSeek", "Entity(uid)"),
-            (vector_cypher.EMBEDDED_VERSIONS, "NodeUniqueIndexSeek", "Entity(uid)"),
-            (vector_cypher.VECTORS_OF_VERSIONS, "NodeIndexSeek", "Entity(embedding_version)"),
+            (cypher.MARKED_WITHOUT_VECTOR, "NodeIndexSeekByRange", "NeedsEmbedding(uid)"),
+            (cypher.MARKED_WITH_FACTS, "NodeIndexSeekByRange", "NeedsEmbedding(uid)"),
+            (cypher.UNMARKED_WITHOUT_VECTOR, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
+            (cypher.NEXT_WITH_FACTS, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
+            (cypher.FIND_BY_NAME, "NodeIndexSeek", "Entity(name)"),
+            (cypher.READ_ENTITIES, "NodeUniqueIndexSeek", "Entity(uid)"),
+            (cypher.EMBEDDED_VERSIONS, "NodeUniqueIndexSeek", "Entity(uid)"),
+            (cypher.VECTORS_OF_VERSIONS, "NodeIndexSeek", "Entity(embedding_version)"),
         ],
     )
     def test_discovery_reuse_and_names_use_their_index_in_its_order(
@@ -129,7 +128,7 @@ class TestAmongManyEmbedded:
     def test_look_for_unmarked_ones_touches_no_more_than_its_window(
         self, full: BedServer, after: str
     ) -> None:
-        cost = _hits(_profile(full, entity_cypher.UNMARKED_WITHOUT_VECTOR, after=after, window=100))
+        cost = _hits(_profile(full, cypher.UNMARKED_WITHOUT_VECTOR, after=after, window=100))
 
         assert 100 <= cost <= 100 * 10
 
@@ -142,8 +141,8 @@ class TestAmongManyEmbedded:
         found = store.entities_without_embeddings(20, model=MODEL, after=nothing_marked)
 
         windows = [asked["window"] for _, asked in sent if "window" in asked]
-        assert windows[:5] == [20, 80, 320, 1_280, entity_walk.WINDOW]
-        assert set(windows[5:]) == {entity_walk.WINDOW}
+        assert windows[:5] == [20, 80, 320, 1_280, discovery.WINDOW]
+        assert set(windows[5:]) == {discovery.WINDOW}
         assert sum(windows) > EMBEDDED
         assert found.entities == ()
 
@@ -189,7 +188,7 @@ class TestVectors:
         sent = statements_sent(monkeypatch)
 
         embed_with(store, {1: numbers[0]})
-        monkeypatch.setattr(Neo4jDatabase, "speaks_vectors", False)
+        monkeypatch.setattr(Tx, "speaks_vectors", False)
         embed_with(store, {2: numbers[0]})
 
         assert kinds_of_vectors(sent) == [neo4j.vector.Vector if speaks_vectors else list, list]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from embed_pipeline.domain.entity import EntityMapping
-from embed_pipeline.stores.neo4j.graph.cypher import entities as entity_cypher
-from embed_pipeline.stores.neo4j.graph.cypher import vectors as vector_cypher
-from embed_pipeline.stores.neo4j.graph.entity_store import Neo4jEntityStore
+from embed_pipeline.stores.graph.entity_store import GraphEntityStore
+from embed_pipeline.stores.neo4j.graph import cypher
+from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
 from embed_pipeline.stores.neo4j.graph.mapping import filled
 from embed_pipeline.stores.neo4j.queue.cypher import control as cypher_queue
 from embed_pipeline.stores.neo4j.queue.cypher import history as cypher_history
@@ -50,7 +50,7 @@ CALL (n) {
 def register(server: BedServer) -> None:
     """With the first model the indexes of its vectors are made."""
     database = database_of(server)
-    store = Neo4jEntityStore(database, mapping=EntityMapping())
+    store = GraphEntityStore(Neo4jGraph(database, mapping=EntityMapping()))
     store.register_first_model(MODEL, dimensions=8)
     store.close()
 
@@ -85,7 +85,7 @@ def test_jobs_are_found_the_same_way_in_an_empty_queue_and_in_a_full_one(
 def test_entities_are_found_the_same_way_in_an_empty_graph_and_in_a_full_one(
     graph_server: BedServer,
 ) -> None:
-    found = statements_of(entity_cypher, vector_cypher)
+    found = statements_of(cypher)
     statements = {name: filled(text, EntityMapping()) for name, text in found.items()}
     empty(graph_server)
     register(graph_server)

@@ -152,8 +152,9 @@ class TestServers:
             version = server.run("CALL dbms.components() YIELD versions RETURN versions[0] AS v")
             database = opened(server)
 
-            assert database.speaks_vectors is version[0]["v"].startswith("202")
-            assert database.speaks_vectors is (database.bolt_version >= (6, 0))
+            speaks_vectors = database.read(lambda tx: tx.speaks_vectors)
+            assert speaks_vectors is version[0]["v"].startswith("202")
+            assert speaks_vectors is (database.bolt_version >= (6, 0))
 
 
 class TestRefusals:

@@ -11,7 +11,8 @@ import pytest
 
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
+from embed_pipeline.stores.graph.entity_store import GraphEntityStore
+from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.binding import GRAPH_CONTRACTS, bind
 from embed_pipeline_tests.contracts.entity_store.scene import (
@@ -53,7 +54,7 @@ bind(globals(), GRAPH_CONTRACTS)
 
 def _create(path: Path, numbers: range) -> list[str]:
     """What one of several creators did; it opens the file itself, as a process would."""
-    store = SqliteEntityStore(path, mapping=EntityMapping())
+    store = GraphEntityStore(SqliteGraph(path, mapping=EntityMapping()))
     register(store)
     created = store.create_entities([new(n) for n in numbers], model=MODEL)
     store.close()

@@ -13,8 +13,9 @@ import pytest
 from embed_pipeline.domain.entity import EntityMapping, NewEntity
 from embed_pipeline.domain.job import Enqueued, JobStatus
 from embed_pipeline.errors import RequestError
+from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.sqlite.connection import Database
-from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
+from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline.usecases.entities.create import create_entities, upsert_entities
@@ -243,7 +244,7 @@ def test_rebuilt_queue_loses_only_jobs_and_a_changed_entity_is_embedded_again(
 
 
 def test_creation_works_with_a_queue_that_was_never_opened(tmp_path: Path) -> None:
-    graph = SqliteEntityStore(tmp_path / "graph.sqlite", mapping=EntityMapping())
+    graph = GraphEntityStore(SqliteGraph(tmp_path / "graph.sqlite", mapping=EntityMapping()))
     jobs = SqliteJobStore(QueueFile(tmp_path / "new" / "queue.sqlite"))
 
     report = create_entities(jobs, graph, [entity(0)], model=MODEL)

@@ -84,9 +84,9 @@ class OpenAIWorld(World):
         )
 
     def is_noted_as_cut(self, key: EntityUid) -> bool:
-        with self.graph._graph.reading() as session:
-            query = "SELECT truncated FROM embedding_vectors WHERE uid = :uid"
-            return bool(session.all(query, uid=key)[0]["truncated"])
+        query = "SELECT truncated FROM embedding_vectors WHERE uid = :uid"
+        rows = self.graph.backend.read(lambda tx: tx.all(query, uid=key))
+        return bool(rows[0]["truncated"])
 
     def close(self) -> None:
         self.services.provider.close()

@@ -23,7 +23,8 @@ from embed_pipeline.errors import StoreOverloaded, StoreUnavailable
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
-from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
+from embed_pipeline.stores.graph.entity_store import GraphEntityStore
+from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline_tests.clocks import FakeClock
@@ -110,11 +111,12 @@ class WorkerClock(Clock):
         return self._true.wait(event, timeout)
 
 
-class FragileGraph(SqliteEntityStore):
+class FragileGraph(GraphEntityStore):
     """The real graph, which can be out of order for a while: for all calls, or for writes."""
 
     def __init__(self, path: Path, *, mapping: EntityMapping, clock: Clock) -> None:
-        super().__init__(path, mapping=mapping, clock=clock)
+        self.backend = SqliteGraph(path, mapping=mapping, clock=clock)
+        super().__init__(self.backend)
         self.trouble: Exception | None = None
         self.trouble_with_writes: deque[Exception] = deque()
         self.on_write: Callable[[], None] | None = None

@@ -118,29 +118,22 @@ class World:
             transaction.run("UPDATE embed_job SET status = 'pending', processed_at = NULL")
 
     def write_as_another_program(self, key: EntityUid, notes: str) -> None:
-        with self.graph._graph.transaction() as session:
-            session.run(
-                "UPDATE Entity SET observations = :notes WHERE uid = :uid", notes=notes, uid=key
-            )
+        statement = "UPDATE Entity SET observations = :notes WHERE uid = :uid"
+        self.graph.backend.write(lambda tx: tx.all(statement, notes=notes, uid=key))
 
     def remove(self, key: EntityUid) -> None:
-        with self.graph._graph.transaction() as session:
-            session.run("DELETE FROM Entity WHERE uid = :uid", uid=key)
+        statement = "DELETE FROM Entity WHERE uid = :uid"
+        self.graph.backend.write(lambda tx: tx.all(statement, uid=key))
 
     def spoil_vector(self, key: EntityUid, number: float) -> None:
         """As another program might, which knows nothing of the model and version beside it."""
         invalid = np.full(self.provider.dimensions, number, dtype="<f4").tobytes()
-        with self.graph._graph.transaction() as session:
-            session.run(
-                "UPDATE embedding_vectors SET vector = :vector WHERE uid = :uid",
-                vector=invalid,
-                uid=key,
-            )
+        statement = "UPDATE embedding_vectors SET vector = :vector WHERE uid = :uid"
+        self.graph.backend.write(lambda tx: tx.all(statement, vector=invalid, uid=key))
 
     def lose_vectors(self) -> None:
         """As a restored backup would."""
-        with self.graph._graph.transaction() as session:
-            session.run("DELETE FROM embedding_vectors")
+        self.graph.backend.write(lambda tx: tx.all("DELETE FROM embedding_vectors"))
 
     # -- looking ----------------------------------------------------------------------------
 
@@ -162,10 +155,8 @@ class World:
 
     def stored(self, key: EntityUid) -> tuple[str, Vector] | None:
         """The version and the vector that the graph holds of an entity."""
-        with self.graph._graph.reading() as session:
-            rows = session.all(
-                "SELECT version, vector FROM embedding_vectors WHERE uid = :uid", uid=key
-            )
+        query = "SELECT version, vector FROM embedding_vectors WHERE uid = :uid"
+        rows = self.graph.backend.read(lambda tx: tx.all(query, uid=key))
         return (rows[0]["version"], np.frombuffer(rows[0]["vector"], "<f4")) if rows else None
 
     def has_vector_of(self, key: EntityUid, text: str) -> bool:

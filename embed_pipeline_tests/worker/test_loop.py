@@ -88,22 +88,25 @@ def test_no_interval_means_no_recovery(world: World, logs: Logbook) -> None:
     assert len(recover_stale(world.jobs).returned) == 1, "by hand it still works"
 
 
+@pytest.mark.parametrize(
+    "error", [StoreBusy("locked"), TypeError("malformed row")], ids=["ours", "a bug"]
+)
 def test_recovery_that_fails_is_logged_and_the_run_goes_on(
-    world: World, logs: Logbook, monkeypatch: pytest.MonkeyPatch
+    world: World, logs: Logbook, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     world.fill(2)
 
-    def busy(**_: object) -> Recovery:
-        raise StoreBusy("locked")
+    def failing(**_: object) -> Recovery:
+        raise error
 
-    monkeypatch.setattr(world.jobs, "recover_stale", busy)
+    monkeypatch.setattr(world.jobs, "recover_stale", failing)
 
     tally = run_until_empty(
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
     assert tally.embedded == 2
-    assert logs.of("recovery.failed")[0]["message"] == "locked"
+    assert logs.of("recovery.failed")[0]["message"] == str(error)
 
 
 def test_jobs_of_a_run_that_is_known_to_be_dead_need_not_wait(world: World, logs: Logbook) -> None:

@@ -79,8 +79,7 @@ def test_entity_restored_by_another_program_is_found_by_discovery(world: World) 
     world.fill(1)
     world.graph.soft_delete([uid(0)])
     world.run()
-    with world.graph._graph.transaction() as session:
-        session.run("UPDATE Entity SET validTo = NULL")
+    world.graph.backend.write(lambda tx: tx.all("UPDATE Entity SET validTo = NULL"))
 
     report = discover(world.services)
 

@@ -25,7 +25,7 @@ RECIPES = Path(__file__).with_name("recipes.csv")
 
 @dg.asset(group_name="kitchen", description="Recipes of the kitchen, as entities of the graph.")
 def recipes(services: dg.ResourceParam[Services]) -> dg.MaterializeResult:
-    """Loading the same recipes again queues nothing; a changed text is embedded anew."""
+    """Loading the same recipes again queues nothing; a changed text is embedded again."""
     with RECIPES.open(newline="") as file:
         entities = [
             NewEntity(

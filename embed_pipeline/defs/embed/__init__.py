@@ -2,9 +2,8 @@
 
 import dagster as dg
 
-from embed_pipeline.defs.embed.job import embed_job
+from embed_pipeline.defs.embed.jobs import embed_job, recover_stale_job
 from embed_pipeline.defs.embed.queue_sensor import embed_queue_sensor_for
-from embed_pipeline.defs.embed.recovery import recover_stale_job
 from embed_pipeline.defs.embed.recovery_sensors import recovery_sensors_for
 from embed_pipeline.settings import QueueSettings
 

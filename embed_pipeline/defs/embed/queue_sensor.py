@@ -1,23 +1,30 @@
-"""`embed_queue_sensor`: launches `embed_job` while jobs are due and may be leased."""
+"""`embed_queue_sensor`: launches `embed_job` while jobs are due and may be leased.
 
-from datetime import timedelta
+While runs of `embed_job` keep failing, it launches them less and less often.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 
 import dagster as dg
 
-from embed_pipeline.defs.embed.failed_runs import backoff_reason, latest_ended_runs
-from embed_pipeline.defs.embed.job import embed_job
+from embed_pipeline.defs.embed.jobs import embed_job
 from embed_pipeline.defs.op import TRIGGER
 from embed_pipeline.defs.polling import (
+    ENDED,
     EVERY_FIVE_SECONDS,
     NOT_STARTED,
+    QUEUED,
     STARTED,
     SensorResult,
     concise_errors,
     max_runtime,
-    queued_runs,
-    runs_since,
+    run_ids,
     sensor_status,
 )
+from embed_pipeline.domain.retry import RetryPolicy
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.ports.job_store import JobStore
@@ -26,6 +33,15 @@ from embed_pipeline.usecases.queue.readiness import check_readiness
 
 STARTUP_TIME = timedelta(minutes=1)
 """How long a run may take to start and lease jobs. On an idle machine it takes seconds."""
+
+
+FORGIVEN = 1
+"""One run may fail by chance. From the second failure in a row on, the next run waits."""
+
+BACKOFF = RetryPolicy(base=timedelta(seconds=30), ceiling=timedelta(minutes=10), jitter=0)
+
+MOST_RUNS_READ = 7
+"""After this many failures the wait has reached its maximum."""
 
 
 def embed_queue_sensor_for(most_runs: int, running: bool) -> dg.SensorDefinition:
@@ -62,14 +78,61 @@ def _enough_runs(instance: dg.DagsterInstance, *, owners: frozenset[str], most: 
     """
     now = SystemClock().now()
     just_now = now - STARTUP_TIME
-    if runs_since(instance, embed_job, since=just_now, statuses=NOT_STARTED):
+    if run_ids(instance, embed_job, NOT_STARTED, since=just_now):
         return "an embed run is starting"
-    waiting = queued_runs(instance, embed_job) | runs_since(
-        instance, embed_job, since=now - max_runtime(embed_job), statuses=NOT_STARTED
+    still_possible = now - max_runtime(embed_job)
+    waiting = run_ids(instance, embed_job, QUEUED) | run_ids(
+        instance, embed_job, NOT_STARTED, since=still_possible
     )
     if len(waiting) >= most:
         return f"{len(waiting)} embed runs are waiting to start; the limit is {most}"
-    busy = owners | waiting | runs_since(instance, embed_job, since=just_now, statuses=STARTED)
+    busy = owners | waiting | run_ids(instance, embed_job, STARTED, since=just_now)
     if len(busy) >= most:
         return f"{len(busy)} embed runs are working; the limit is {most}"
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedRun:
+    run_id: str
+    failed: bool
+    ended_at: datetime
+
+
+def latest_ended_runs(instance: dg.DagsterInstance) -> list[EndedRun]:
+    """Runs of `embed_job`, the latest end first."""
+    wanted = dg.RunsFilter(job_name=embed_job.name, statuses=ENDED)
+    runs = [
+        EndedRun(
+            run_id=record.dagster_run.run_id,
+            failed=record.dagster_run.status is dg.DagsterRunStatus.FAILURE,
+            # A run that never started has no end time.
+            ended_at=datetime.fromtimestamp(record.end_time, UTC)
+            if record.end_time
+            else record.update_timestamp,
+        )
+        for record in instance.get_run_records(wanted, limit=MOST_RUNS_READ)
+    ]
+    return sorted(runs, key=lambda run: run.ended_at, reverse=True)
+
+
+def failed_in_a_row(runs: Sequence[EndedRun]) -> list[EndedRun]:
+    return list(takewhile(lambda run: run.failed, runs))
+
+
+def backoff_reason(runs: Sequence[EndedRun], *, now: datetime) -> str | None:
+    """Why the next run has to wait. Any run that did not fail ends the wait.
+
+    A failure in the future was dated by a wrong clock and is ignored.
+    """
+    failed = failed_in_a_row(runs)
+    if len(failed) <= FORGIVEN:
+        return None
+    latest = failed[0]
+    next_try = latest.ended_at + BACKOFF.backoff(len(failed) - FORGIVEN, chance=0)
+    if not latest.ended_at <= now < next_try:
+        return None
+    return (
+        f"the last {len(failed)} embed runs failed (latest: {latest.run_id});"
+        f" next try at {next_try:%H:%M:%S} UTC"
+    )

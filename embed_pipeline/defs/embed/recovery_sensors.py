@@ -5,9 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from embed_pipeline.defs.embed.job import embed_job
+from embed_pipeline.defs.embed.jobs import embed_job, recover_stale_job
 from embed_pipeline.defs.embed.queue_sensor import STARTUP_TIME
-from embed_pipeline.defs.embed.recovery import recover_stale_job
 from embed_pipeline.defs.op import TRIGGER
 from embed_pipeline.defs.polling import (
     EVERY_FIVE_SECONDS,

@@ -15,17 +15,7 @@ def maintenance_definitions(*, running: bool) -> dg.Definitions:
         jobs=[cleanup_ttl_job, discover_job, prune_history_job],
         schedules=[
             discover_schedule_for(running),
-            schedule_for(
-                cleanup_ttl_job,
-                "0 3 * * *",
-                "Deletes ended jobs past their retention, every night.",
-                running=running,
-            ),
-            schedule_for(
-                prune_history_job,
-                "30 3 * * *",
-                "Deletes old runs of this pipeline from Dagster's storage, every night.",
-                running=running,
-            ),
+            schedule_for(cleanup_ttl_job, "0 3 * * *", running=running),
+            schedule_for(prune_history_job, "30 3 * * *", running=running),
         ],
     )

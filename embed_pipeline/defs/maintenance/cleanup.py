@@ -5,7 +5,7 @@ from datetime import timedelta
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.op import PATIENT, Metadata, Stopwatch, pipeline_job, pipeline_op
+from embed_pipeline.defs.op import PATIENT, Metadata, Stopwatch, job_of, pipeline_op
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.usecases.queue import control
 from embed_pipeline.worker.context import RunLimits
@@ -41,6 +41,4 @@ def cleanup_ttl(
     return report.jobs
 
 
-@pipeline_job("Delete ended jobs past their retention.", lane="maintenance")
-def cleanup_ttl_job() -> None:
-    cleanup_ttl()
+cleanup_ttl_job = job_of(cleanup_ttl, "cleanup_ttl_job", lane="maintenance")

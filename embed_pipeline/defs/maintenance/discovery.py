@@ -3,7 +3,7 @@
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.op import PATIENT, Metadata, Stopwatch, pipeline_job, pipeline_op
+from embed_pipeline.defs.op import PATIENT, Metadata, Stopwatch, job_of, pipeline_op
 from embed_pipeline.defs.polling import concise_errors, request_unless_active, schedule_status
 from embed_pipeline.usecases.entities import discover
 from embed_pipeline.usecases.insight.coverage import MOST_READ, has_gaps
@@ -17,7 +17,9 @@ class DiscoverConfig(dg.Config):
     )
 
 
-@pipeline_op("Queue entities whose vector is missing or invalid.", retry_policy=PATIENT)
+@pipeline_op(
+    "Find entities whose vector is missing or invalid, and queue them.", retry_policy=PATIENT
+)
 def discover_missing_embeddings(
     context: dg.OpExecutionContext,
     config: DiscoverConfig,
@@ -39,9 +41,7 @@ def discover_missing_embeddings(
     return report.new_jobs
 
 
-@pipeline_job("Find entities without a valid vector and queue them.", lane="maintenance")
-def discover_job() -> None:
-    discover_missing_embeddings()
+discover_job = job_of(discover_missing_embeddings, "discover_job", lane="maintenance")
 
 
 def discover_schedule_for(running: bool) -> dg.ScheduleDefinition:

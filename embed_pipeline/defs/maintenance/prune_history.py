@@ -9,7 +9,7 @@ from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from pydantic import Field
 
-from embed_pipeline.defs.op import LANE, LANES, Stopwatch, pipeline_job, pipeline_op
+from embed_pipeline.defs.op import LANE, LANES, Stopwatch, job_of, pipeline_op
 from embed_pipeline.defs.polling import ENDED
 from embed_pipeline.ports.clock import SystemClock
 
@@ -26,8 +26,8 @@ class PruneConfig(dg.Config):
 
 
 @pipeline_op(
-    "Delete old runs of this pipeline with their events, checks, logs and files. Runs of other"
-    " jobs on the same instance are left alone."
+    "Delete this pipeline's old runs from Dagster's storage, with their events, checks, logs and"
+    " files. Runs of other jobs on the same instance are left alone."
 )
 def prune_history(context: dg.OpExecutionContext, config: PruneConfig) -> int:
     instance, watch = context.instance, Stopwatch()
@@ -55,12 +55,7 @@ def prune_history(context: dg.OpExecutionContext, config: PruneConfig) -> int:
     return deleted
 
 
-@pipeline_job(
-    "Delete this pipeline's old runs, and their files, from Dagster's own storage.",
-    lane="maintenance",
-)
-def prune_history_job() -> None:
-    prune_history()
+prune_history_job = job_of(prune_history, "prune_history_job", lane="maintenance")
 
 
 def _delete(instance: dg.DagsterInstance, run_id: str) -> None:

@@ -3,9 +3,8 @@
 import dagster as dg
 
 from embed_pipeline.defs.observe.assets import Upstream, assets_for
-from embed_pipeline.defs.observe.checks import check_embeddings
 from embed_pipeline.defs.observe.daily_report import daily_report_job
-from embed_pipeline.defs.observe.observation import observe_job
+from embed_pipeline.defs.observe.observation import check_embeddings, observe_job
 from embed_pipeline.defs.polling import schedule_for
 from embed_pipeline.settings import Settings
 
@@ -18,17 +17,7 @@ def observe_definitions(settings: Settings, deps: Upstream, *, running: bool) ->
         assets=assets_for(settings, deps),
         asset_checks=[check_embeddings],
         schedules=[
-            schedule_for(
-                observe_job,
-                "*/5 * * * *",
-                "Writes the current figures on the assets and evaluates their checks.",
-                running=running,
-            ),
-            schedule_for(
-                daily_report_job,
-                "0 6 * * *",
-                "Reports on the last 24 hours, every morning.",
-                running=running,
-            ),
+            schedule_for(observe_job, "*/5 * * * *", running=running),
+            schedule_for(daily_report_job, "0 6 * * *", running=running),
         ],
     )

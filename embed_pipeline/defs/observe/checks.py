@@ -1,77 +1,212 @@
-"""The asset checks as Dagster runs them: on demand, and inside `observe_job`."""
+"""The asset checks: each decides from what was read, and says what to do if it fails."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from datetime import timedelta
 
 import dagster as dg
+from pydantic import Field
 
-from embed_pipeline.defs.embed.failed_runs import failed_in_a_row, latest_ended_runs
-from embed_pipeline.defs.observe.outcomes import (
-    CHECKS,
-    COVERAGE,
-    AssetCheckOutcome,
-    CheckConfig,
-    check_coverage,
-    check_failed_jobs,
-    check_health,
-    check_stuck,
-    unreachable,
-)
-from embed_pipeline.defs.op import LANE
+from embed_pipeline.defs.observe.assets import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS
+from embed_pipeline.defs.op import Metadata, table
+from embed_pipeline.domain.diagnosis import Remedy, remedies_for_gaps
+from embed_pipeline.domain.embedding import Coverage
+from embed_pipeline.domain.health import HealthStatus
+from embed_pipeline.domain.job import EmbedJob
+from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import EmbedPipelineError
-from embed_pipeline.usecases.insight.coverage import QueueState, read_queue_state
-from embed_pipeline.worker.context import Services
+from embed_pipeline.telemetry.facts import shortened
+from embed_pipeline.usecases.insight.coverage import QueueState
 
-
-@dg.multi_asset_check(
-    name="check_embeddings",
-    specs=CHECKS,
-    can_subset=True,
-    description="Reads both stores now; `observe_job` does the same every five minutes.",
+COVERAGE = dg.AssetCheckSpec(
+    "coverage",
+    asset=ENTITY_EMBEDDINGS,
+    description="Every entity has a valid vector, or as many jobs are queued as vectors are"
+    " missing.",
 )
-def check_embeddings(
-    context: dg.AssetCheckExecutionContext,
-    config: CheckConfig,
-    services: dg.ResourceParam[Services],
-) -> Iterator[dg.AssetCheckResult]:
-    _tag_with_lane(context)
-    selected = [check for check in CHECKS if check.key in context.selected_asset_check_keys]
-    try:
-        state = read_queue_state(services.jobs, model=services.model)
-    except EmbedPipelineError as error:
-        yield from (unreachable(check, "queue", error).result() for check in selected)
-        return
-    outcomes = queue_outcomes(state, config, context.instance)
-    yield from (outcome.result() for outcome in outcomes if outcome.check in selected)
-    if COVERAGE in selected:
-        yield _coverage_outcome(state, config, services).result()
+STUCK = dg.AssetCheckSpec(
+    "nothing_stuck",
+    asset=EMBEDDING_QUEUE,
+    description="Due jobs are processed, and no lease outlives its worker.",
+)
+HEALTH = dg.AssetCheckSpec(
+    "health",
+    asset=EMBEDDING_QUEUE,
+    description="The queue is HEALTHY: not halted, no open breaker, no series of failures.",
+)
+FAILED = dg.AssetCheckSpec(
+    "failed_jobs",
+    asset=EMBEDDING_QUEUE,
+    description="No job has failed for good. Jobs of deleted entities do not count.",
+)
+CHECKS = [COVERAGE, STUCK, HEALTH, FAILED]
+
+GAP_ADVICE = {
+    Remedy.DISCOVER: "{count} of them have no job: discover_job queues them, every 15 minutes by"
+    " itself.",
+    Remedy.RUN: "{count} jobs are queued and will be processed.",
+    Remedy.RESUME: "{count} jobs are queued, but the queue is stopped: launch resume_job.",
+    Remedy.RETRY_FAILED: "{count} jobs have failed: fix the cause, then launch retry_failed_job.",
+}
+RESUME = "Fix the cause, then launch resume_job."
+CRASHES = (
+    "Runs crash before they complete anything: check {runs} and the latest deployment. Meanwhile"
+    " the jobs wait; at its 15th recovery a job is marked failed. The first success ends this."
+)
+RECONNECT = (
+    "Bring the database back, or fix its address and credentials; `embed-pipeline doctor` checks"
+    " all of them. Nothing is lost: runs continue by themselves when it answers again."
+)
+READ_FAILURES = (
+    "The latest failures show whether the data or the provider is the cause. The first success"
+    " ends this."
+)
+MOST_RUNS = 3
+LONGEST_ERROR = 200
 
 
-def _tag_with_lane(context: dg.AssetCheckExecutionContext) -> None:
-    """A run that the UI starts for these checks has no lane, by which old runs are pruned.
-
-    A run that also does other work belongs to another pipeline and is left alone.
-    """
-    run = context.run
-    if not run.asset_selection and run.asset_check_selection == context.selected_asset_check_keys:
-        context.instance.add_run_tags(run.run_id, {LANE: "observation"})
-
-
-def queue_outcomes(
-    state: QueueState, config: CheckConfig, instance: dg.DagsterInstance
-) -> list[AssetCheckOutcome]:
-    failed_runs = [run.run_id for run in failed_in_a_row(latest_ended_runs(instance))]
-    return [
-        check_stuck(state, config),
-        check_health(state, failed_runs=failed_runs),
-        check_failed_jobs(state),
-    ]
+class CheckConfig(dg.Config):
+    coverage_target: float = Field(
+        default=95.0,
+        description="Percentage of entities with a valid vector below which the coverage check is "
+        "an error instead of a warning.",
+    )
+    patience_minutes: int = Field(
+        default=15, description="How long due jobs may wait without any job being completed."
+    )
 
 
-def _coverage_outcome(
-    state: QueueState, config: CheckConfig, services: Services
-) -> AssetCheckOutcome:
-    try:
-        coverage = services.graph.coverage(model=services.model)
-    except EmbedPipelineError as error:
-        return unreachable(COVERAGE, "graph", error)
-    return check_coverage(coverage, state, config)
+def check_coverage(
+    coverage: Coverage, state: QueueState, config: CheckConfig
+) -> dg.AssetCheckResult:
+    metadata: Metadata = {"entities": coverage.entities, "queued": state.queued}
+    if coverage.percent is None:
+        return _passed(COVERAGE, "The graph has no entities yet.", metadata)
+    metadata["coverage (%)"] = float(coverage.percent)
+    gap = coverage.entities - coverage.embedded
+    if not gap:
+        message = f"All {coverage.entities} entities have a valid vector."
+        return _passed(COVERAGE, message, metadata)
+    if gap <= state.queued:
+        message = f"{gap} entities lack a valid vector and {state.queued} jobs are queued."
+        return _passed(COVERAGE, message, metadata)
+    remedies = remedies_for_gaps(
+        coverage, queued=state.queued, parked=state.parked, stopped=not state.switch.is_running
+    )
+    advice = [GAP_ADVICE[remedy].format(count=count) for remedy, count in remedies.items()]
+    message = f"{gap} entities lack a valid vector. {' '.join(advice)}"
+    is_error = coverage.percent < config.coverage_target
+    return _failed(COVERAGE, message, metadata, is_error=is_error)
+
+
+def check_stuck(state: QueueState, config: CheckConfig) -> dg.AssetCheckResult:
+    patience = timedelta(minutes=config.patience_minutes)
+    metadata: Metadata = {
+        "oldest wait (seconds)": round(state.oldest_wait.total_seconds(), 1),
+        "pending": state.status.pending,
+        "processing": state.status.processing,
+    }
+    waits = f"A due job has waited for {state.oldest_wait / timedelta(minutes=1):.0f} minutes"
+    last_success = state.health.last_success_at
+    idle = last_success is None or state.at - last_success > patience
+    if state.oldest_wait > patience and not state.switch.is_running:
+        why = f"{state.switch.state}: {state.switch.reason}"
+        return _failed(STUCK, f"{waits} because the queue is {why}. {RESUME}", metadata)
+    if state.oldest_wait > patience and idle:
+        message = (
+            f"{waits} and nothing was completed meanwhile. The latest tick of embed_queue_sensor"
+            " says why it launches nothing; also check the latest run of embed_job."
+        )
+        return _failed(STUCK, message, metadata, is_error=True)
+    if state.has_stale:
+        message = (
+            "Some leases expired because their worker died. Recovery returns these jobs by itself"
+            " every EMBED_JOB_RECOVERY_INTERVAL; if this message stays, launch recover_stale_job."
+        )
+        return _failed(STUCK, message, metadata)
+    return _passed(STUCK, "No due job waits longer than it should.", metadata)
+
+
+def check_health(state: QueueState, *, failed_runs: Sequence[str] = ()) -> dg.AssetCheckResult:
+    """`failed_runs` are the latest runs of `embed_job`, as far as they failed in a row."""
+    health = state.health
+    metadata: Metadata = {
+        "status": health.status.value,
+        "consecutive failures": health.consecutive_failures,
+    }
+    if health.last_success_at:
+        metadata["last success"] = health.last_success_at.isoformat(timespec="seconds")
+    if health.error_patterns:
+        metadata["error patterns"] = dg.MetadataValue.md(
+            "\n".join(f"- {count} × {pattern}" for pattern, count in health.error_patterns)
+        )
+    reasons = "; ".join(health.reasons)
+    if health.status is HealthStatus.HEALTHY:
+        return _passed(HEALTH, f"HEALTHY{f' ({reasons})' if reasons else ''}.", metadata)
+    message = f"{health.status}: {reasons}. {_health_advice(state, failed_runs)}"
+    is_error = health.status is HealthStatus.CRITICAL
+    return _failed(HEALTH, message, metadata, is_error=is_error)
+
+
+def _health_advice(state: QueueState, failed_runs: Sequence[str]) -> str:
+    if state.switch.state is SwitchState.HALTED:
+        return RESUME
+    if state.health.status is HealthStatus.CRITICAL:
+        latest = f" ({', '.join(failed_runs[:MOST_RUNS])})" if failed_runs else ""
+        return CRASHES.format(runs=f"the latest failed runs of embed_job{latest}")
+    return READ_FAILURES if state.switch.is_running else RESUME
+
+
+def check_failed_jobs(state: QueueState) -> dg.AssetCheckResult:
+    metadata: Metadata = {"failed": state.parked}
+    if not state.parked:
+        return _passed(FAILED, "No job has failed.", metadata)
+    message = (
+        f"{state.parked} jobs have failed and their entities stay without a vector. Fix the cause,"
+        " then launch retry_failed_job; force_embedding_job retries a single entity."
+    )
+    return _failed(FAILED, message, metadata | {"latest failures": _failures(state.failures)})
+
+
+def _failures(jobs: Sequence[EmbedJob]) -> dg.TableMetadataValue:
+    return table(
+        [
+            {
+                "entity": job.entity_uid,
+                "category": job.error_category.value if job.error_category else "",
+                "error": shortened(job.error or "", LONGEST_ERROR),
+                "attempts": f"{job.attempts} of {job.max_attempts}",
+                "ended": f"{job.processed_at:%Y-%m-%d %H:%M} UTC" if job.processed_at else "",
+                "job": job.id,
+            }
+            for job in jobs
+        ]
+    )
+
+
+def unreachable(
+    check: dg.AssetCheckSpec, store: str, error: EmbedPipelineError
+) -> dg.AssetCheckResult:
+    return _failed(check, f"CRITICAL ({store} unreachable): {error} {RECONNECT}", {}, is_error=True)
+
+
+def _passed(check: dg.AssetCheckSpec, message: str, metadata: Metadata) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        asset_key=check.asset_key,
+        check_name=check.name,
+        passed=True,
+        description=message,
+        metadata=metadata,
+    )
+
+
+def _failed(
+    check: dg.AssetCheckSpec, message: str, metadata: Metadata, *, is_error: bool = False
+) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        asset_key=check.asset_key,
+        check_name=check.name,
+        passed=False,
+        severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
+        description=message,
+        metadata=metadata,
+    )

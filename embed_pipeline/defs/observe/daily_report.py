@@ -6,7 +6,7 @@ import dagster as dg
 from pydantic import Field
 
 from embed_pipeline.defs.observe.assets import EMBEDDING_REPORT
-from embed_pipeline.defs.op import PATIENT, Metadata, Stopwatch, pipeline_job, pipeline_op
+from embed_pipeline.defs.op import PATIENT, Metadata, Stopwatch, job_of, pipeline_op
 from embed_pipeline.ports.job_store import JobStore
 
 
@@ -17,7 +17,7 @@ class ReportConfig(dg.Config):
 
 
 @pipeline_op(
-    "Throughput per hour, latency and error patterns of the last day, as tables.",
+    "The last day in tables: throughput per hour, latency percentiles, error patterns.",
     retry_policy=PATIENT,
 )
 def daily_report(
@@ -36,9 +36,4 @@ def daily_report(
     return report.ended
 
 
-@pipeline_job(
-    "The last day in tables: throughput per hour, latency percentiles, error patterns.",
-    lane="observation",
-)
-def daily_report_job() -> None:
-    daily_report()
+daily_report_job = job_of(daily_report, "daily_report_job", lane="observation")

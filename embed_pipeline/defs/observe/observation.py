@@ -1,10 +1,11 @@
-"""`observe_job`: counts exactly, writes the figures on the assets and evaluates the checks."""
+"""Observation: reads both stores, and evaluates the checks, in `observe_job` or on demand."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import dagster as dg
 
+from embed_pipeline.defs.embed.queue_sensor import failed_in_a_row, latest_ended_runs
 from embed_pipeline.defs.observe.assets import (
     EMBEDDING_QUEUE,
     ENTITY_EMBEDDINGS,
@@ -12,58 +13,109 @@ from embed_pipeline.defs.observe.assets import (
     progress_since_last_event,
     queue_figures,
 )
-from embed_pipeline.defs.observe.checks import queue_outcomes
-from embed_pipeline.defs.observe.outcomes import (
+from embed_pipeline.defs.observe.checks import (
+    CHECKS,
     COVERAGE,
     HEALTH,
-    AssetCheckOutcome,
     CheckConfig,
     check_coverage,
+    check_failed_jobs,
+    check_health,
+    check_stuck,
     unreachable,
 )
-from embed_pipeline.defs.op import Stopwatch, pipeline_job, pipeline_op
+from embed_pipeline.defs.op import LANE, Stopwatch, job_of, pipeline_op
 from embed_pipeline.domain.embedding import Coverage
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.usecases.insight.coverage import QueueState, read_queue_state
 from embed_pipeline.worker.context import Services
 
 
-@pipeline_op("Count exactly, write the figures on the assets and evaluate the checks.")
+@pipeline_op(
+    "Count exactly what is embedded and queued, write it on the assets, evaluate the checks."
+)
 def observe(
     context: dg.OpExecutionContext, config: CheckConfig, services: dg.ResourceParam[Services]
 ) -> int:
-    """Returns how many checks did not pass. Such a check does not fail the run."""
+    """Returns how many checks failed. A failed check does not fail the run."""
     watch = Stopwatch()
-    with _reporting_failure(context, HEALTH, "queue"):
+    with _failing_check(context, HEALTH, "queue"):
         state = read_queue_state(services.jobs, model=services.model)
     progress = progress_since_last_event(context.instance, EMBEDDING_QUEUE, state)
     figures = queue_figures(state, progress, model=services.model)
     context.log_event(dg.AssetObservation(EMBEDDING_QUEUE, metadata=figures))
-    outcomes = queue_outcomes(state, config, context.instance)
-    _report(context, outcomes)
-    with _reporting_failure(context, COVERAGE, "graph"):
+    results = _check_queue(state, config, context.instance)
+    _report(context, results)
+    with _failing_check(context, COVERAGE, "graph"):
         coverage = services.graph.coverage(model=services.model)
     _write_coverage(context, coverage, state, model=services.model)
-    outcomes.append(check_coverage(coverage, state, config))
-    _report(context, outcomes[-1:])
-    failing = {outcome.check.name: outcome.message for outcome in outcomes if not outcome.passed}
-    context.add_output_metadata(figures | watch.speed(coverage.entities) | failing)
-    return len(failing)
+    results.append(check_coverage(coverage, state, config))
+    _report(context, results[-1:])
+    failed = {str(result.check_name): result.description for result in results if not result.passed}
+    context.add_output_metadata(figures | watch.speed(coverage.entities) | failed)
+    return len(failed)
 
 
-@pipeline_job(
-    "Count exactly what is embedded and queued, write it on the assets, evaluate the checks.",
-    lane="observation",
+observe_job = job_of(observe, "observe_job", lane="observation")
+
+
+@dg.multi_asset_check(
+    name="check_embeddings",
+    specs=CHECKS,
+    can_subset=True,
+    description="Reads both stores now; `observe_job` does the same every five minutes.",
 )
-def observe_job() -> None:
-    observe()
+def check_embeddings(
+    context: dg.AssetCheckExecutionContext,
+    config: CheckConfig,
+    services: dg.ResourceParam[Services],
+) -> Iterator[dg.AssetCheckResult]:
+    _tag_with_lane(context)
+    selected = {check.name for check in CHECKS if check.key in context.selected_asset_check_keys}
+    try:
+        state = read_queue_state(services.jobs, model=services.model)
+    except EmbedPipelineError as error:
+        yield from (
+            unreachable(check, "queue", error) for check in CHECKS if check.name in selected
+        )
+        return
+    results = _check_queue(state, config, context.instance)
+    yield from (result for result in results if result.check_name in selected)
+    if COVERAGE.name in selected:
+        try:
+            coverage = services.graph.coverage(model=services.model)
+        except EmbedPipelineError as error:
+            yield unreachable(COVERAGE, "graph", error)
+        else:
+            yield check_coverage(coverage, state, config)
+
+
+def _tag_with_lane(context: dg.AssetCheckExecutionContext) -> None:
+    """A run that the UI starts for these checks has no lane, by which old runs are pruned.
+
+    A run that also does other work belongs to another pipeline and is left alone.
+    """
+    run = context.run
+    if not run.asset_selection and run.asset_check_selection == context.selected_asset_check_keys:
+        context.instance.add_run_tags(run.run_id, {LANE: "observation"})
+
+
+def _check_queue(
+    state: QueueState, config: CheckConfig, instance: dg.DagsterInstance
+) -> list[dg.AssetCheckResult]:
+    failed_runs = [run.run_id for run in failed_in_a_row(latest_ended_runs(instance))]
+    return [
+        check_stuck(state, config),
+        check_health(state, failed_runs=failed_runs),
+        check_failed_jobs(state),
+    ]
 
 
 @contextmanager
-def _reporting_failure(
+def _failing_check(
     context: dg.OpExecutionContext, check: dg.AssetCheckSpec, store: str
 ) -> Iterator[None]:
-    """A store that cannot be read fails its check, and then the run."""
+    """A store that cannot be read fails this check, and then the run."""
     try:
         yield
     except EmbedPipelineError as error:
@@ -84,8 +136,17 @@ def _write_coverage(
     context.log_event(event(ENTITY_EMBEDDINGS, metadata=figures))
 
 
-def _report(context: dg.OpExecutionContext, outcomes: Sequence[AssetCheckOutcome]) -> None:
-    for outcome in outcomes:
-        context.log_event(outcome.evaluation())  # type: ignore[arg-type]  # its type omits checks
-        if not outcome.passed:
-            context.log.warning(f"{outcome.check.name}: {outcome.message}")
+def _report(context: dg.OpExecutionContext, results: Sequence[dg.AssetCheckResult]) -> None:
+    """As events, because an op cannot return results of checks."""
+    for result in results:
+        evaluation = dg.AssetCheckEvaluation(
+            asset_key=dg.AssetKey.from_coercible(result.asset_key or []),
+            check_name=str(result.check_name),
+            passed=result.passed,
+            severity=result.severity,
+            description=result.description,
+            metadata=result.metadata,
+        )
+        context.log_event(evaluation)  # type: ignore[arg-type]  # its type omits checks
+        if not result.passed:
+            context.log.warning(f"{result.check_name}: {result.description}")

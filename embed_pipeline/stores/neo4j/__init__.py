@@ -11,15 +11,14 @@ from embed_pipeline.domain.policy import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.stores.config import Location, Server, StoreConfig
+from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.driver.database import (
     CONNECT_TIMEOUT,
     RETRY_TIME,
     SHORT_TIMEOUT,
     Neo4jDatabase,
 )
-from embed_pipeline.stores.neo4j.graph.backend import Graph
-from embed_pipeline.stores.neo4j.graph.entity_store import Neo4jEntityStore
-from embed_pipeline.stores.neo4j.graph.models import ensure_indexes, read_models
+from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
 from embed_pipeline.stores.neo4j.queue.adoption import sentences_on_jobs_left
 from embed_pipeline.stores.neo4j.queue.backend import QueueDatabase
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
@@ -42,10 +41,10 @@ def open_queue(config: StoreConfig) -> Neo4jQueue:
     return Neo4jQueue(QueueDatabase(database, clock=config.clock), policy=config.policy)
 
 
-def open_graph(config: StoreConfig) -> Neo4jEntityStore:
+def open_graph(config: StoreConfig) -> GraphEntityStore:
     check = partial(schema.confirm_graph, mapping=config.mapping)
     database = _database(config.graph, config, check=check)
-    return Neo4jEntityStore(database, mapping=config.mapping)
+    return GraphEntityStore(Neo4jGraph(database, mapping=config.mapping))
 
 
 def locate_queue(config: StoreConfig) -> Location:
@@ -74,9 +73,9 @@ def initialise_graph(config: StoreConfig) -> list[str]:
     """Constraints and indexes, where they are missing; entities are not touched."""
     with closing(_database(config.graph, config)) as database:
         schema.prepare_graph(database, config.mapping)
-        entities = Graph(database, mapping=config.mapping)
-        for record in entities.read(read_models):
-            ensure_indexes(entities, record)
+        graph = Neo4jGraph(database, mapping=config.mapping)
+        for record in graph.read(lambda tx: tx.models()):
+            graph.ensure_indexes(record)
     return [f"The graph is ready in the database {database.database} at {database.uri}."]
 
 

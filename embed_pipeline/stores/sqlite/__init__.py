@@ -9,8 +9,9 @@ from embed_pipeline.domain.check import CheckResult, ok
 from embed_pipeline.domain.policy import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.stores.config import Location, StoreConfig
+from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.sqlite.doctor import diagnose_file
-from embed_pipeline.stores.sqlite.graph.entity_store import SqliteEntityStore
+from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline.stores.sqlite.queue.rate_limiter import SqliteRateLimiter
@@ -32,8 +33,9 @@ def open_queue(config: StoreConfig) -> SqliteQueue:
     return SqliteQueue(file, policy=config.policy)
 
 
-def open_graph(config: StoreConfig) -> SqliteEntityStore:
-    return SqliteEntityStore(config.home / GRAPH_FILE, mapping=config.mapping, clock=config.clock)
+def open_graph(config: StoreConfig) -> GraphEntityStore:
+    path = config.home / GRAPH_FILE
+    return GraphEntityStore(SqliteGraph(path, mapping=config.mapping, clock=config.clock))
 
 
 def locate_queue(config: StoreConfig) -> Location:

@@ -31,13 +31,13 @@ RETRY_TIME = timedelta(seconds=5)
 lasts longer is the breaker's."""
 
 SHORT_TIMEOUT = timedelta(seconds=1)
-"""Both of them, for who looks again in seconds: rather no answer than a late one."""
+"""Both of them for sensors, which poll every few seconds: fail fast instead of blocking."""
 
 TRANSACTION_TIMEOUT = timedelta(seconds=30)
-"""The server looks every two seconds, so the end may come that much later."""
+"""The server checks every two seconds, so a transaction may end that much later."""
 
 AUTOCOMMIT_TIMEOUT = timedelta(minutes=15)
-"""For what works through many rows in transactions of its own; longer than the server's default."""
+"""For a statement that runs through many rows in transactions of its own."""
 
 VECTORS_SINCE = (6, 0)
 """The Bolt version that carries packed vectors."""
@@ -46,63 +46,66 @@ FIND_PROCEDURE = """
 SHOW PROCEDURES YIELD name WHERE name = $name RETURN count(*) AS found
 """
 
-LOOK = "RETURN 1 AS one"
+PING = "RETURN 1 AS one"
 
 KEEP_PLAN = "CYPHER replan=skip "
-"""A queue fills and empties all day long, and the server would plan and compile its statements anew
-each time. Their plans do not depend on the numbers: they are right for an empty database too."""
+"""A queue fills and empties all day long, and the server would plan its statements again each time.
+Their plans do not depend on the numbers: they are right for an empty database too."""
 
 
 class Tx:
     """A running transaction. Its function may run more than once, so it changes nothing else.
 
-    Every statement may use `$now`: the milliseconds of an injected clock, else null, so that
+    Every statement may use `$now`: the milliseconds of an injected clock, otherwise null, so that
     `coalesce($now, timestamp())` is the database's clock.
     """
 
-    def __init__(
-        self,
-        transaction: neo4j.ManagedTransaction,
-        *,
-        now: int | None,
-        name: Callable[[Exception], Exception],
-        place: str,
-    ) -> None:
+    def __init__(self, transaction: neo4j.ManagedTransaction, database: Neo4jDatabase) -> None:
         self._transaction = transaction
-        self._now = now
-        self._name = name
-        self._place = place
+        self._database = database
+        self._now = database.now_ms()
 
     def all(self, statement: str, /, **parameters: object) -> list[Row]:
         try:
             result = self._transaction.run(KEEP_PLAN + statement, {"now": self._now, **parameters})
             return [dict(record) for record in result]
         except ForbiddenOnReadOnlyDatabase as error:
-            # Named here already, because the driver would try it again until its time is up.
-            raise self._name(error) from error
+            # Translated here already: the driver would retry its own error until the time is up.
+            raise self._database.translated(error) from error
 
     def one(self, statement: str, /, **parameters: object) -> Row:
-        """The only row. Where there is none, a node that set-up made is gone: somebody rebuilt the
-        database under us. Several are a bug."""
+        """The only row. None means that the database was rebuilt: a node of its set-up is gone.
+
+        Several are a bug.
+        """
         rows = self.all(statement, **parameters)
         if not rows:
             raise SchemaMissing(
-                f"{self._place} has lost a node that its set-up made: run `embed-pipeline init`."
+                f"{self._database.place} has lost a node that its set-up made: "
+                "run `embed-pipeline init`."
             )
         assert len(rows) == 1, f"one row was expected, there are {len(rows)}"
         return rows[0]
 
     @property
     def bolt_version(self) -> tuple[int, int]:
-        return self._transaction.run(LOOK).consume().server.protocol_version
+        """Of the connection; asked for once and then remembered by the database."""
+        if self._database.bolt is None:
+            server = self._transaction.run(PING).consume().server
+            self._database.bolt = server.protocol_version
+        return self._database.bolt
+
+    @property
+    def speaks_vectors(self) -> bool:
+        """Whether `neo4j.vector.Vector` may be sent; otherwise lists of floats."""
+        return self.bolt_version >= VECTORS_SINCE
 
 
 class Neo4jDatabase:
     """Shared by the threads of a process, opened on first use and again after a fork.
 
-    `clock` replaces the database's own clock, for tests. `check` looks at the database before its
-    first use; what it raises is raised there. Errors name the server and the database,
-    never the user or the password.
+    `clock` replaces the database's own clock, for tests. `check` runs before the first use, which
+    raises what it raises. Errors name the server and the database, never the user or password.
     """
 
     def __init__(
@@ -118,22 +121,22 @@ class Neo4jDatabase:
         transaction_timeout: timedelta = TRANSACTION_TIMEOUT,
         check: Callable[[Neo4jDatabase], None] | None = None,
     ) -> None:
-        access = ConnectionOptions(
+        options = ConnectionOptions(
             uri=uri,
             user=user,
             password=password,
             connect_timeout=connect_timeout,
             retry_time=retry_time,
         )
-        self.uri = access.shown_uri
+        self.uri = options.shown_uri
         self.database = database
-        self._server = DriverReference(access)
+        self._server = DriverReference(options)
         self._clock = clock
         self._check = check
         self._checking = threading.RLock()
         self._passed = check is None
         self._timeout = transaction_timeout
-        self._bolt: tuple[int, int] | None = None
+        self.bolt: tuple[int, int] | None = None
         self._apoc: bool | None = None
 
     def __repr__(self) -> str:
@@ -148,23 +151,16 @@ class Neo4jDatabase:
 
     def autocommit(self, statement: str, /, **parameters: object) -> list[Row]:
         """For what makes its own transactions (CALL … IN TRANSACTIONS); never run twice."""
-        # Throws out pooled connections that died with a restart of the server.
-        self.read(lambda tx: tx.one(LOOK))
-        with self._named_errors(), self._session("WRITE") as session:
+        # A read is retried, and so removes pooled connections that died with a server's restart.
+        self.read(lambda tx: tx.one(PING))
+        with self._translated_errors(), self._session("WRITE") as session:
             query = neo4j.Query(statement, timeout=AUTOCOMMIT_TIMEOUT.total_seconds())
-            result = session.run(query, {"now": self._now_ms(), **parameters})
+            result = session.run(query, {"now": self.now_ms(), **parameters})
             return [dict(record) for record in result]
 
     @property
     def bolt_version(self) -> tuple[int, int]:
-        if self._bolt is None:
-            self._bolt = self.read(lambda tx: tx.bolt_version)
-        return self._bolt
-
-    @property
-    def speaks_vectors(self) -> bool:
-        """Whether `neo4j.vector.Vector` may be sent; else lists of floats."""
-        return self.bolt_version >= VECTORS_SINCE
+        return self.bolt or self.read(lambda tx: tx.bolt_version)
 
     @property
     def has_apoc(self) -> bool:
@@ -174,7 +170,7 @@ class Neo4jDatabase:
         return self._apoc
 
     def close(self) -> None:
-        """Let go of the connections, which may be others' too; the next use takes hold again."""
+        """Release the driver, which other stores may share; the next use takes it again."""
         self._server.release()
 
     def _managed(
@@ -182,9 +178,9 @@ class Neo4jDatabase:
     ) -> T:
         @neo4j.unit_of_work(timeout=(timeout or self._timeout).total_seconds())
         def run(transaction: neo4j.ManagedTransaction) -> T:
-            return work(Tx(transaction, now=self._now_ms(), name=self._named, place=self._place))
+            return work(Tx(transaction, self))
 
-        with self._named_errors(), self._session(mode) as session:
+        with self._translated_errors(), self._session(mode) as session:
             if mode == "READ":
                 return session.execute_read(run)
             return session.execute_write(run)
@@ -194,12 +190,12 @@ class Neo4jDatabase:
         return self._server.driver().session(database=self.database, default_access_mode=mode)
 
     def _check_once(self) -> None:
-        """Before the first use, others waiting; a check that fails is made again at the next."""
+        """Before the first use, while other threads wait; a failed check runs again at the next."""
         if self._passed:
             return
         with self._checking:
             check, self._check = self._check, None
-            if check is None:  # another thread was quicker, or these are the check's own looks
+            if check is None:  # another thread was quicker, or these are the check's own reads
                 return
             try:
                 check(self)
@@ -208,12 +204,13 @@ class Neo4jDatabase:
                 self._check = check
                 raise
 
-    def _now_ms(self) -> int | None:
+    def now_ms(self) -> int | None:
+        """Of the injected clock; None without one."""
         return None if self._clock is None else round(self._clock.now().timestamp() * 1000)
 
     @contextmanager
-    def _named_errors(self) -> Iterator[None]:
-        """The border: faults of the database get our names; a bug of ours keeps its own."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Faults of the database become our errors; a bug of ours stays the driver's error."""
         try:
             yield
         except (
@@ -222,13 +219,13 @@ class Neo4jDatabase:
             SessionExpired,
             ConnectionAcquisitionTimeoutError,
         ) as error:
-            named = self._named(error)
-            if named is error:
+            translated = self.translated(error)
+            if translated is error:
                 raise
-            raise named from error
+            raise translated from error
 
-    def _named(self, error: Exception) -> Exception:
-        """Ours for a fault of the database's, else the error itself."""
+    def translated(self, error: Exception) -> Exception:
+        """Our error for a fault of the database, otherwise the error itself."""
         if isinstance(error, Neo4jError):
             fault = fault_of(error.code or "", error.message or "")
             if fault is None:
@@ -239,9 +236,9 @@ class Neo4jDatabase:
             fault = (StoreUnavailable, "cannot be reached")
         kind, what = fault
         if issubclass(kind, StoreUnavailable):
-            self._bolt = self._apoc = None  # another server may come back
-        return kind(f"{self._place} {what}.")
+            self.bolt = self._apoc = None  # another server may come back
+        return kind(f"{self.place} {what}.")
 
     @property
-    def _place(self) -> str:
+    def place(self) -> str:
         return f"The Neo4j database {self.database} at {self.uri}"

@@ -13,7 +13,6 @@ from functools import lru_cache
 
 from embed_pipeline.domain.embedding import FIRST_PROPERTY
 from embed_pipeline.domain.entity import EntityMapping
-from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
 
 MARKER = "NeedsEmbedding"
 
@@ -50,11 +49,6 @@ def vector_names(vector: str) -> VectorNames:
         embedded_at=vector.replace("embedding", "embedded", 1) + "_at",
         truncated=f"{vector}_truncated",
     )
-
-
-def check_mapping(mapping: EntityMapping) -> None:
-    """A graph of other people keeps its names, and ours never stand in their way."""
-    refuse_misfits(mapping, NEO4J)
 
 
 def quoted(identifier: str) -> str:

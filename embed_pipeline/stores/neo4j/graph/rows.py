@@ -15,14 +15,7 @@ import neo4j.time
 import numpy as np
 from neo4j.vector import Vector as BoltVector
 
-from embed_pipeline.domain.embedding import (
-    ModelRecord,
-    ModelState,
-    StoredVector,
-    Vector,
-    VectorFacts,
-    VectorWrite,
-)
+from embed_pipeline.domain.embedding import StoredVector, Vector, VectorFacts, VectorWrite
 from embed_pipeline.domain.entity import Entity, EntityMapping, TextValue
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.stores.encoding import INVALID_TIME
@@ -53,28 +46,37 @@ def facts_of(values: Sequence[Any] | None) -> VectorFacts | None:
     )
 
 
-def changed_properties(
-    entity: Entity, existing: Entity | None, mapping: EntityMapping
-) -> dict[str, str | list[str] | None]:
+def changed_row(entity: Entity, existing: Entity | None, mapping: EntityMapping) -> Row:
     """What a save has to write: nothing that reads the same already, whatever its type there."""
     after = _properties(entity, mapping)
     before = _properties(existing, mapping) if existing else {}
-    return {
+    changed = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in after.items()
         if value != before.get(name)
     }
+    return {"uid": entity.uid, "properties": changed}
 
 
-def written_row(write: VectorWrite, *, is_settled: bool, packed: bool) -> dict[str, object]:
-    """`settled` is a list because Cypher's only condition around a write is a loop."""
+def written_row(write: VectorWrite, *, unmark: bool, packed: bool) -> Row:
+    """`unmark` is a list because Cypher's only condition around a write is a loop."""
     return {
         "uid": write.uid,
         "version": write.version,
         "vector": packed_vector(write.vector) if packed else write.vector.tolist(),
         "truncated": True if write.truncated else None,
-        "settled": [True] if is_settled else [],
+        "unmark": [True] if unmark else [],
     }
+
+
+class HiddenRows(list[Row]):
+    """The driver formats every statement with its parameters for a debug log, even if it is off.
+
+    Of 250 vectors that takes longer than to send them, and vectors belong in no log.
+    """
+
+    def __repr__(self) -> str:
+        return f"[{len(self)} rows]"
 
 
 def packed_vector(vector: Vector) -> BoltVector:
@@ -87,26 +89,6 @@ def stored_vector(row: Row) -> StoredVector:
     with np.errstate(over="ignore"):
         vector = np.array(row["vector"], dtype=np.float32)
     return StoredVector(vector=vector, truncated=bool(row["truncated"]))
-
-
-def model_of(row: Row) -> ModelRecord:
-    return ModelRecord(
-        model=row["model"],
-        dimensions=row["dimensions"],
-        vector_property=row["vector_property"],
-        index_name=row["index_name"],
-        state=ModelState(row["state"]),
-    )
-
-
-def model_values(record: ModelRecord) -> dict[str, object]:
-    return {
-        "model": record.model,
-        "dimensions": record.dimensions,
-        "vector_property": record.vector_property,
-        "index_name": record.index_name,
-        "state": record.state.value,
-    }
 
 
 def _properties(entity: Entity, mapping: EntityMapping) -> dict[str, TextValue]:

@@ -1,4 +1,4 @@
-"""Search: few vectors are all compared, many are asked of the vector index.
+"""Search: few vectors are all compared, many are asked of the vector index, which is made here.
 
 The index answers for the whole graph, so more is asked of it than wanted, and what is not
 valid, of another type or of another model is left out after it.
@@ -6,28 +6,19 @@ valid, of another type or of another model is left out after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from embed_pipeline.domain.embedding import (
-    MOST_HITS,
-    Hit,
-    ModelRecord,
-    SearchResult,
-    Vector,
-    check_limit,
-    vector_problem,
-)
+from embed_pipeline.domain.embedding import FIRST_PROPERTY, ModelRecord
+from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.errors import RequestError, SchemaMissing
+from embed_pipeline.errors import SchemaMissing
 from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline.stores.neo4j.driver.database import Row
-from embed_pipeline.stores.neo4j.graph import records as entity_records
-from embed_pipeline.stores.neo4j.graph.backend import Graph, GraphSession
-from embed_pipeline.stores.neo4j.graph.cypher import vectors as cypher
-from embed_pipeline.stores.neo4j.graph.models import find_model, property_of, vector_index
+from embed_pipeline.stores.graph.transaction import Counts, Scored, Search
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row
+from embed_pipeline.stores.neo4j.graph import cypher
+from embed_pipeline.stores.neo4j.graph.mapping import filled, vector_names
 
 COMPARE_ALL = 1_000
 """Up to so many vectors a search is exact; above, the index finds them approximately."""
@@ -36,7 +27,7 @@ OVERFETCH, GROWTH, MOST_FETCHED = 4, 4, 16_000
 """How much more is asked of the index than wanted, and how far that grows when filters eat it."""
 
 COUNTS_KEPT_FROM, COUNTS_KEPT_FOR = 10_000, 30.0
-"""Entities, seconds: to count a large graph takes longer than to search it, so a search tells
+"""Entities, seconds: to count a large graph takes longer than to search it, so a search reports
 numbers that are a little old."""
 
 ONLINE_WITHIN = 30
@@ -45,117 +36,130 @@ ONLINE_WITHIN = 30
 _PLACES = 6
 """Neo4j computes in float32: equal vectors have equal scores, but not the last bits of them."""
 
-Scored = tuple[float, EntityUid]
-"""The distance first, so that the smallest is the best and equal ones go by key."""
 
-
-class Counts:
-    """How many entities and vectors there are, by model and type; kept where they are many."""
+class KeptCounts:
+    """Counts by what was asked, for a while where they are large."""
 
     def __init__(self) -> None:
         self._clock = SystemClock()
-        self._kept: dict[tuple[str, str | None], tuple[float, Row]] = {}
+        self._kept: dict[Hashable, tuple[float, Counts]] = {}
 
-    def of(
-        self, session: GraphSession, record: ModelRecord | None, *, model: str, kind: str | None
-    ) -> Row:
+    def of(self, asked: Hashable, count: Callable[[], Counts]) -> Counts:
         now = self._clock.monotonic()
-        kept_at, counts = self._kept.get((model, kind), (0.0, None))
+        kept_at, counts = self._kept.get(asked, (0.0, None))
         if counts is None or now - kept_at > COUNTS_KEPT_FOR:
-            (counts,) = session.all(
-                cypher.COUNT_SEARCHABLE, of=property_of(record), model=model, entity_type=kind
-            )
-            if counts["entities"] >= COUNTS_KEPT_FROM:
-                self._kept[model, kind] = now, counts
+            counts = count()
+            if counts.entities >= COUNTS_KEPT_FROM:
+                self._kept[asked] = now, counts
         return counts
 
 
-def search(
-    graph: Graph,
-    vector: Vector,
-    *,
-    model: str,
-    limit: int,
-    entity_type: str | None,
-    counts: Counts,
-) -> SearchResult:
-    check_limit(limit, most=MOST_HITS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexFound:
+    name: str
+    is_online: bool
+    dimensions: int | None
 
-    def look(session: GraphSession) -> tuple[ModelRecord | None, Row]:
-        record = find_model(session, model)
-        return record, counts.of(session, record, model=model, kind=entity_type)
 
-    record, counted = graph.read(look)
-    problem = vector_problem(vector, dimensions=record.dimensions if record else vector.size)
-    if problem:
-        raise RequestError(f"The vector to search for {problem}.")
-    if record is None:
-        return SearchResult(entities=counted["entities"])
-    # Of unit length, because float32 would lose very long and very short ones on the way.
-    wide = vector.astype(np.float64)
-    query = (wide / np.linalg.norm(wide)).tolist()
-    asked = {"model": model, "dimensions": record.dimensions, "entity_type": entity_type}
-    searchable = counted["vectors"]
-    if searchable <= COMPARE_ALL:
-        rows = graph.read(
-            lambda session: session.all(
-                cypher.SCAN_VECTORS, of=record.vector_property, query=query, **asked
+class VectorIndexes:
+    """The vector indexes of one graph, and the search through them."""
+
+    def __init__(self, database: Neo4jDatabase, mapping: EntityMapping) -> None:
+        self._database = database
+        self._mapping = mapping
+
+    def nearest(self, search: Search) -> tuple[list[Scored], int]:
+        record, searched = search.record, search.counts.vectors
+        asked: dict[str, Any] = {
+            "of": record.vector_property,
+            "query": search.query.tolist(),
+            "model": record.model,
+            "dimensions": record.dimensions,
+            "entity_type": search.entity_type,
+        }
+        if searched <= COMPARE_ALL:
+            rows = self._read(cypher.SCAN_VECTORS, **asked)
+            searched = len(rows)
+        else:
+            rows = self._from_index(record, search.limit, asked)
+        # Neo4j's score is (1 + cosine) / 2.
+        scored = [(-round(2 * row["score"] - 1, _PLACES), EntityUid(row["uid"])) for row in rows]
+        return scored, searched
+
+    def _from_index(self, record: ModelRecord, limit: int, asked: dict[str, Any]) -> list[Row]:
+        """As many as wanted, if the index has them; asked for more until the filters leave
+        enough."""
+        index = self._online(record)
+        nearest = max(limit * OVERFETCH, 100)
+        while True:
+            found = self._read(cypher.NEAREST, index=index, nearest=nearest, **asked)
+            hits = [row for row in found if row["score"] is not None]
+            if len(hits) >= limit or len(found) < nearest or nearest >= MOST_FETCHED:
+                return hits
+            nearest = min(nearest * GROWTH, MOST_FETCHED)
+
+    def _online(self, record: ModelRecord) -> str:
+        index = self.check(record)
+        if index is None:
+            raise SchemaMissing(
+                f"There is no vector index on {self._mapping.label}.{record.vector_property}:"
+                " run `embed-pipeline init`."
             )
-        )
-        searchable = len(rows)
-    else:
-        rows = _nearest(graph, record, limit, query=query, **asked)
-    best = sorted(_scored(rows))[:limit]
-    return SearchResult(
-        hits=_hits(graph, best, entity_type), searchable=searchable, entities=counted["entities"]
-    )
+        if not index.is_online:
+            self._read(cypher.AWAIT_INDEX, index=index.name, seconds=ONLINE_WITHIN)
+        return index.name
 
+    def check(self, record: ModelRecord) -> IndexFound | None:
+        """The index over the model's vectors: ours, or one that was there before us.
 
-def _nearest(graph: Graph, record: ModelRecord, limit: int, **asked: object) -> list[Row]:
-    """As many as wanted, if the index has them; asked for more until the filters leave enough."""
-    index = _online_index(graph, record)
+        A second one on the same property would silently not be made, so a wrong one is refused.
+        """
+        found = self._find(kind="VECTOR", on=record.vector_property)
+        # Without dimensions of its own an index takes vectors of any.
+        if found is not None and found.dimensions not in (None, record.dimensions):
+            raise SchemaMissing(
+                f"The vector index {found.name} on {self._mapping.label}.{record.vector_property}"
+                f" is for {found.dimensions} dimensions, {record.model} has {record.dimensions}:"
+                " drop that index, or configure the model that it was made for."
+            )
+        return found
 
-    def ask(session: GraphSession, *, nearest: int) -> list[Row]:
-        return session.all(
-            cypher.NEAREST, of=record.vector_property, index=index, nearest=nearest, **asked
-        )
+    def ensure(self, record: ModelRecord) -> None:
+        """The vector index, and the one that finds a vector by the version of its text.
 
-    nearest = max(limit * OVERFETCH, 100)
-    while True:
-        found = graph.read(partial(ask, nearest=nearest))
-        hits = [row for row in found if row["score"] is not None]
-        if len(hits) >= limit or len(found) < nearest or nearest >= MOST_FETCHED:
-            return hits
-        nearest = min(nearest * GROWTH, MOST_FETCHED)
+        An index that is there is not asked for again: even that would wait for every open writer.
+        """
+        on = record.vector_property
+        if self.check(record) is None:
+            self._create(cypher.CREATE_VECTOR_INDEX, record, record.index_name, "VECTOR", on)
+            if self.check(record) is None:
+                raise SchemaMissing(
+                    f"The vector index on {self._mapping.label}.{on} cannot be made: something"
+                    f" else in the graph is named {record.index_name}."
+                )
+        version = vector_names(on).version
+        if self._find(kind="RANGE", on=version) is None:
+            name = f"{version}_of_{self._mapping.label}"
+            self._create(cypher.CREATE_VERSION_INDEX, record, name, "RANGE", version)
 
+    def _create(self, statement: str, record: ModelRecord, name: str, kind: str, on: str) -> None:
+        create = filled(statement, self._mapping, record.vector_property)
+        try:
+            self._database.write(
+                lambda tx: tx.all(create, index=name, dimensions=record.dimensions)
+            )
+        except SchemaMissing:
+            # Several may begin at once, and the server checks only before it waits for the other.
+            if self._find(kind=kind, on=on) is None:
+                raise
 
-def _online_index(graph: Graph, record: ModelRecord) -> str:
-    index = vector_index(graph, record)
-    if index is None:
-        raise SchemaMissing(
-            f"There is no vector index on {graph.mapping.label}.{record.vector_property}:"
-            " run `embed-pipeline init`."
-        )
-    if not index.is_online:
-        graph.read(
-            lambda session: session.all(cypher.AWAIT_INDEX, index=index.name, seconds=ONLINE_WITHIN)
-        )
-    return index.name
+    def _find(self, *, kind: str, on: str) -> IndexFound | None:
+        label = self._mapping.label
+        for row in self._read(cypher.FIND_INDEX, kind=kind, label=label, property=on):
+            is_online = row["state"] == "ONLINE"
+            return IndexFound(name=row["name"], is_online=is_online, dimensions=row["dimensions"])
+        return None
 
-
-def _scored(rows: Sequence[Row]) -> Iterator[Scored]:
-    """Neo4j's score is (1 + cosine) / 2."""
-    for row in rows:
-        yield -round(2 * row["score"] - 1, _PLACES), EntityUid(row["uid"])
-
-
-def _hits(graph: Graph, best: Sequence[Scored], entity_type: str | None) -> tuple[Hit, ...]:
-    """Read last, so only the best are; one that left since it was scored is left out."""
-    found = entity_records.read(graph, [uid for _, uid in best])
-    return tuple(
-        Hit(entity=entity, score=-distance)
-        for distance, uid in best
-        if (entity := found.get(uid)) is not None
-        and entity.is_valid
-        and entity_type in (None, entity.entity_type)
-    )
+    def _read(self, statement: str, *, of: str = FIRST_PROPERTY, **parameters: object) -> list[Row]:
+        query = filled(statement, self._mapping, of)
+        return self._database.read(lambda tx: tx.all(query, **parameters))

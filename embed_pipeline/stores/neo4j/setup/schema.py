@@ -13,10 +13,11 @@ from datetime import timedelta
 from functools import partial
 
 from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
 from embed_pipeline.stores.config import Location
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
-from embed_pipeline.stores.neo4j.graph.mapping import check_mapping, quoted
+from embed_pipeline.stores.neo4j.graph.mapping import quoted
 from embed_pipeline.stores.neo4j.queue import adoption
 from embed_pipeline.stores.neo4j.queue.cypher.adoption import ADOPT_JOBS
 from embed_pipeline.stores.neo4j.setup import cypher
@@ -93,7 +94,7 @@ def check_queue(database: Neo4jDatabase) -> None:
 
 def prepare_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
     """Make what is missing; entities stay as they are."""
-    check_mapping(mapping)
+    refuse_misfits(mapping, NEO4J)
     _prepare(database, "graph", graph_rules(mapping))
     database.write(lambda tx: tx.all(cypher.SAVE_GRAPH_VERSION, version=VERSIONS["graph"]))
 

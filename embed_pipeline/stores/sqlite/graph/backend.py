@@ -1,66 +1,152 @@
-"""The graph's file as the parts of its store use it: the mapping's statements, and the clock."""
+"""The graph in one SQLite file: the embedded default, and a graph for tests.
+
+Threads share one connection behind a lock, processes the file; only a single page or chunk is
+read under the lock at a time.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
+from embed_pipeline.domain.embedding import (
+    FIRST_PROPERTY,
+    ModelRecord,
+    StoredVector,
+    VectorFacts,
+    VectorWrite,
+)
 from embed_pipeline.domain.entity import Entity, EntityMapping
+from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.reserved_names import SQLITE, refuse_misfits
 from embed_pipeline.ports.clock import Clock, SystemClock
 from embed_pipeline.stores.encoding import to_ms
+from embed_pipeline.stores.graph.transaction import (
+    GraphDatabase,
+    GraphTransaction,
+    Scored,
+    Search,
+    Uids,
+    WithFacts,
+)
 from embed_pipeline.stores.sqlite.connection import Database
-from embed_pipeline.stores.sqlite.graph import rows as entity_rows
-from embed_pipeline.stores.sqlite.graph.schema import check_mapping, schema_for
-from embed_pipeline.stores.sqlite.graph.sql import filled
+from embed_pipeline.stores.sqlite.graph import rows, sql
+from embed_pipeline.stores.sqlite.graph.schema import schema_for
+from embed_pipeline.stores.sqlite.graph.search import nearest
+from embed_pipeline.stores.sqlite.queue.rows import as_list
+
+T = TypeVar("T")
 
 
-class GraphSession:
-    """A look or a transaction; `now_ms` is read when it begins, under the lock."""
+class SqliteGraphTransaction(GraphTransaction):
+    """The write lock is held from the beginning, so what is read cannot change before the end."""
+
+    statements = sql
 
     def __init__(self, connection: sqlite3.Connection, mapping: EntityMapping, now: int) -> None:
-        self.mapping = mapping
-        self.now_ms = now
         self._connection = connection
+        self._mapping = mapping
+        self._now = now
+        """Milliseconds, read under the lock."""
 
-    def all(self, statement: str, **parameters: object) -> list[sqlite3.Row]:
-        return self._connection.execute(filled(statement, self.mapping), parameters).fetchall()
+    def all(
+        self, statement: str, *, of: str = FIRST_PROPERTY, **parameters: object
+    ) -> list[sqlite3.Row]:
+        bound = {
+            name: as_list(value) if isinstance(value, list | tuple) else value
+            for name, value in parameters.items()
+        }
+        query = sql.filled(statement, self._mapping)
+        return self._connection.execute(
+            query, {"property": of, "now": self._now} | bound
+        ).fetchall()
 
-    def entities(self, statement: str, **parameters: object) -> list[Entity]:
-        rows = self.all(statement, **parameters)
-        return [entity_rows.entity_of(row, self.mapping) for row in rows]
+    def entity_of(self, row: sqlite3.Row) -> Entity:
+        return rows.entity_of(row, self._mapping)
 
-    def run(self, statement: str, **parameters: object) -> None:
-        self._connection.execute(filled(statement, self.mapping), parameters)
+    def facts_of(self, row: sqlite3.Row) -> VectorFacts | None:
+        return rows.facts_of(row)
 
-    def run_each(
-        self, statement: str, parameters: Iterable[Sequence[object] | dict[str, object]]
+    def vector_of(self, row: sqlite3.Row) -> StoredVector:
+        return rows.stored_vector(row)
+
+    def read_entities(self, uids: Uids) -> list[Entity]:
+        return self._entities(self.all(sql.READ_ENTITIES, uids=uids))
+
+    def create_missing(self, entities: Sequence[Entity], *, of: str) -> list[WithFacts]:
+        found = self.read_with_facts([entity.uid for entity in entities], of=of)
+        there = {entity.uid for entity, _ in found}
+        self.save_entities([(entity, None) for entity in entities if entity.uid not in there])
+        return found
+
+    def lock_entities(
+        self, uids: Uids, *, of: Sequence[str], create: bool = False
+    ) -> list[tuple[Entity, Mapping[str, VectorFacts | None]]]:
+        facts: dict[EntityUid, dict[str, VectorFacts | None]] = {uid: {} for uid in uids}
+        if of:
+            for row in self.all(sql.READ_FACTS, uids=uids, properties=of):
+                facts[row["uid"]][row["property"]] = rows.facts_of(row)
+        return [(entity, facts[entity.uid]) for entity in self.read_entities(uids)]
+
+    def save_entities(self, changes: Sequence[tuple[Entity, Entity | None]]) -> None:
+        values = (rows.saved_values(entity, self._mapping, now=self._now) for entity, _ in changes)
+        self._connection.executemany(sql.filled(sql.SAVE_ENTITY, self._mapping), values)
+
+    def unmarked_without_vector(
+        self, *, of: str, after: EntityUid, size: int, window: int
+    ) -> tuple[list[Entity], EntityUid | None]:
+        """To the end of the graph: only keys are read of entities that have a vector."""
+        found = self.all(sql.UNMARKED_WITHOUT_VECTOR, of=of, after=after, size=size)
+        return self._entities(found), None
+
+    def write_vectors(
+        self, writes: Sequence[VectorWrite], *, record: ModelRecord, unmark: Collection[EntityUid]
     ) -> None:
-        self._connection.executemany(filled(statement, self.mapping), parameters)
+        values = (rows.written_values(write, record, now=self._now) for write in writes)
+        self._connection.executemany(sql.WRITE_VECTOR, values)
+        self.clear_markers(list(unmark))
 
 
-class GraphFile:
-    """Commits survive a power loss: what a caller was told is in the graph stays there."""
+class SqliteGraph(GraphDatabase):
+    """Commits survive a power loss: a caller may rely on what was reported as stored."""
 
     def __init__(self, path: Path, *, mapping: EntityMapping, clock: Clock | None = None) -> None:
-        check_mapping(mapping)
+        refuse_misfits(mapping, SQLITE)
         self.mapping = mapping
         self._clock = clock or SystemClock()
         self._database = Database(path, schema=schema_for(path, mapping), synchronous="FULL")
 
-    @contextmanager
-    def transaction(self) -> Iterator[GraphSession]:
-        with self._database.transaction() as connection:
-            yield GraphSession(connection, self.mapping, self._now_ms())
-
-    @contextmanager
-    def reading(self) -> Iterator[GraphSession]:
+    def read(self, work: Callable[[SqliteGraphTransaction], T]) -> T:
         with self._database.reading() as connection:
-            yield GraphSession(connection, self.mapping, self._now_ms())
+            return work(self._transaction(connection))
+
+    def write(self, work: Callable[[SqliteGraphTransaction], T]) -> T:
+        with self._database.transaction() as connection:
+            return work(self._transaction(connection))
+
+    def _transaction(self, connection: sqlite3.Connection) -> SqliteGraphTransaction:
+        return SqliteGraphTransaction(connection, self.mapping, to_ms(self._clock.now()))
+
+    def nearest(self, search: Search) -> tuple[list[Scored], int]:
+        def scan(after: int, size: int) -> list[sqlite3.Row]:
+            return self.read(
+                lambda tx: tx.all(
+                    sql.SCAN_VECTORS,
+                    of=search.record.vector_property,
+                    model=search.record.model,
+                    dimensions=search.record.dimensions,
+                    entity_type=search.entity_type,
+                    after=after,
+                    size=size,
+                )
+            )
+
+        return nearest(search, scan)
+
+    def ensure_indexes(self, record: ModelRecord, *, check_only: bool = False) -> None:
+        """None: search is exact."""
 
     def close(self) -> None:
         self._database.close()
-
-    def _now_ms(self) -> int:
-        return to_ms(self._clock.now())

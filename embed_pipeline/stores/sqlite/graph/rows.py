@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict
 
 import numpy as np
 import numpy.typing as npt
 
 from embed_pipeline.domain.embedding import (
     ModelRecord,
-    ModelState,
     StoredVector,
     Vector,
     VectorFacts,
@@ -84,20 +82,6 @@ def stored_vector(row: sqlite3.Row) -> StoredVector:
 def matrix_of(rows: Sequence[sqlite3.Row]) -> npt.NDArray[np.float32]:
     """One vector per row; all have the same dimensions."""
     return vector_of(b"".join(row["vector"] for row in rows)).reshape(len(rows), -1)
-
-
-def model_of(row: sqlite3.Row) -> ModelRecord:
-    return ModelRecord(
-        model=row["model"],
-        dimensions=row["dimensions"],
-        vector_property=row["vector_property"],
-        index_name=row["index_name"],
-        state=ModelState(row["state"]),
-    )
-
-
-def model_values(record: ModelRecord, *, now: int) -> dict[str, object]:
-    return {**asdict(record), "now": now}
 
 
 def _stored(value: TextValue) -> str | bytes | None:

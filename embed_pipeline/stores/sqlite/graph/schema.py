@@ -13,7 +13,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from embed_pipeline.domain.entity import EntityMapping
-from embed_pipeline.domain.reserved_names import SQLITE, refuse_misfits
 from embed_pipeline.errors import SchemaMissing
 from embed_pipeline.stores.sqlite.graph.sql import filled
 
@@ -87,11 +86,6 @@ def schema_for(path: Path, mapping: EntityMapping) -> Callable[[sqlite3.Connecti
         _check(connection, path, mapping)
 
     return prepare
-
-
-def check_mapping(mapping: EntityMapping) -> None:
-    """SQLite does not tell upper from lower case, and some names are ours."""
-    refuse_misfits(mapping, SQLITE)
 
 
 def _create(connection: sqlite3.Connection, path: Path, mapping: EntityMapping) -> None:

@@ -29,6 +29,11 @@ WHERE {key} IN (SELECT value FROM json_each(:uids)) AND {valid_to} IS NULL
 RETURNING {key} AS uid
 """
 
+CLEAR_MARKERS = """
+UPDATE {entity} SET needs_embedding = 0
+WHERE {key} IN (SELECT value FROM json_each(:uids))
+"""
+
 READ_ENTITIES = """
 SELECT {read}
 FROM json_each(:uids) AS asked
@@ -42,22 +47,30 @@ ORDER BY e.{valid_to} IS NOT NULL, e.{key}
 LIMIT :limit
 """
 
-COUNT_VALID = """
-SELECT count(*) FROM {entity} AS e
+# Vectors are not counted: a search reads them all.
+COUNT_SEARCHABLE = """
+SELECT count(*) AS entities, 0 AS vectors FROM {entity} AS e
 WHERE e.{valid_to} IS NULL AND (:entity_type IS NULL OR e.{entity_type} = :entity_type)
 """
 
 # -- entities with what is known of their vectors -------------------------------------------
 
+READ_FACTS = """
+SELECT v.uid AS uid, v.vector_property AS property, {facts}
+FROM json_each(:uids) AS asked
+CROSS JOIN embedding_vectors AS v ON v.uid = asked.value
+WHERE v.vector_property IN (SELECT value FROM json_each(:properties))
+"""
+
 READ_WITH_FACTS = """
-SELECT {read}, v.model AS model, v.version AS version, v.dimensions AS dimensions
+SELECT {read}, {facts}
 FROM json_each(:uids) AS asked
 CROSS JOIN {entity} AS e ON e.{key} = asked.value
 LEFT JOIN embedding_vectors AS v ON v.uid = e.{key} AND v.vector_property = :property
 """
 
 NEXT_WITH_FACTS = """
-SELECT {read}, v.model AS model, v.version AS version, v.dimensions AS dimensions
+SELECT {read}, {facts}
 FROM {entity} AS e
 LEFT JOIN embedding_vectors AS v ON v.uid = e.{key} AND v.vector_property = :property
 WHERE e.{key} > :after AND e.{valid_to} IS NULL
@@ -67,7 +80,7 @@ LIMIT :size
 
 # The indexes are named because without statistics the planner may walk the primary key instead.
 MARKED_WITH_FACTS = """
-SELECT {read}, v.model AS model, v.version AS version, v.dimensions AS dimensions
+SELECT {read}, {facts}
 FROM {entity} AS e INDEXED BY embedding_marked
 CROSS JOIN embedding_vectors AS v ON v.uid = e.{key} AND v.vector_property = :property
 WHERE e.needs_embedding = 1 AND e.{valid_to} IS NULL AND e.{key} > :after
@@ -79,10 +92,7 @@ MARKED_WITHOUT_VECTOR = """
 SELECT {read}
 FROM {entity} AS e INDEXED BY embedding_marked
 WHERE e.needs_embedding = 1 AND e.{valid_to} IS NULL AND e.{key} > :after
-  AND NOT EXISTS (
-    SELECT 1 FROM embedding_vectors AS v
-    WHERE v.uid = e.{key} AND v.vector_property = :property
-  )
+  AND {no_vector}
 ORDER BY e.{key}
 LIMIT :size
 """
@@ -91,10 +101,7 @@ UNMARKED_WITHOUT_VECTOR = """
 SELECT {read}
 FROM {entity} AS e INDEXED BY embedding_unmarked
 WHERE e.needs_embedding = 0 AND e.{valid_to} IS NULL AND e.{key} > :after
-  AND NOT EXISTS (
-    SELECT 1 FROM embedding_vectors AS v
-    WHERE v.uid = e.{key} AND v.vector_property = :property
-  )
+  AND {no_vector}
 ORDER BY e.{key}
 LIMIT :size
 """
@@ -130,21 +137,6 @@ ON CONFLICT (uid, vector_property) DO UPDATE SET
     embedded_at = excluded.embedded_at,
     truncated = excluded.truncated,
     vector = excluded.vector
-"""
-
-# Both halves are needed: without any model "every model has it" would hold for nothing.
-CLEAR_MARKER = """
-UPDATE {entity} SET needs_embedding = 0
-WHERE {key} = :uid
-  AND EXISTS (SELECT 1 FROM embedding_models AS m WHERE m.state IN ('filling', 'active'))
-  AND NOT EXISTS (
-    SELECT 1 FROM embedding_models AS m
-    WHERE m.state IN ('filling', 'active') AND NOT EXISTS (
-        SELECT 1 FROM embedding_vectors AS v
-        WHERE v.uid = :uid AND v.vector_property = m.vector_property AND v.model = m.model
-          AND v.dimensions = m.dimensions AND v.version = :version
-    )
-  )
 """
 
 # NOT INDEXED keeps the scan in the order of the file: read, never sorted.
@@ -206,6 +198,9 @@ def filled(statement: str, mapping: EntityMapping) -> str:
         entity_type=quoted(mapping.entity_type),
         valid_to=quoted(mapping.valid_to),
         read=_listed("e." + quoted(name) for name in read),
+        no_vector="NOT EXISTS (SELECT 1 FROM embedding_vectors AS v"
+        f" WHERE v.uid = e.{quoted(mapping.key)} AND v.vector_property = :property)",
+        facts="v.model AS model, v.version AS version, v.dimensions AS dimensions",
         columns=_listed(columns),
         # ?1 is the time of the save.
         blanks=_listed(f"?{position}" for position in range(2, len(columns) + 2)),

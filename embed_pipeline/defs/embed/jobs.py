@@ -1,4 +1,4 @@
-"""`embed_job`: recover, lease a batch, embed it, and continue until the queue is empty."""
+"""`embed_job` and its ops recover_stale, lease_batch, embed_batch; and recovery as its own job."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -7,12 +7,13 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.embed.recovery import recover_stale
-from embed_pipeline.defs.op import Metadata, Stopwatch, pipeline_job, pipeline_op, table
+from embed_pipeline.defs.op import Metadata, Stopwatch, job_of, pipeline_op, run_options, table
 from embed_pipeline.domain.lease import Lease, RefusalReason
+from embed_pipeline.domain.recovery import Recovery
 from embed_pipeline.domain.switch import SwitchState
+from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.usecases.insight.price import estimated_price
-from embed_pipeline.worker import leasing
+from embed_pipeline.worker import leasing, recover
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.report import RunReport
 from embed_pipeline.worker.run import drain
@@ -20,6 +21,14 @@ from embed_pipeline.worker.stop import Deadline, StopReason
 
 FIRST = ("embedded", "tokens", "per_second", "seconds", "failed", "leased", "requests")
 """Shown for every run, before the rest: the UI cuts a long list."""
+
+
+class RecoverConfig(dg.Config):
+    strict: bool = Field(
+        default=False,
+        description="For a run that only recovers: it fails when recovery fails, and recovers even "
+        "if EMBED_JOB_RECOVERY_INTERVAL is 0. Otherwise a failure is logged and the run continues.",
+    )
 
 
 class LeaseConfig(dg.Config):
@@ -39,6 +48,24 @@ class EmbedConfig(dg.Config):
         default=None,
         description="Maximum jobs of each further lease; by default EMBED_JOB_BATCH_SIZE.",
     )
+
+
+@pipeline_op("Return the jobs of crashed workers to pending. Their attempts are kept.")
+def recover_stale(
+    context: dg.OpExecutionContext,
+    config: RecoverConfig,
+    job_store: dg.ResourceParam[JobStore],
+    automatic_recovery: dg.ResourceParam[bool],
+) -> int:
+    if not (config.strict or automatic_recovery):
+        context.log.info("EMBED_JOB_RECOVERY_INTERVAL is 0: stale jobs are left as they are.")
+        context.add_output_metadata({"recovered": 0, "state": "automatic recovery is off"})
+        return 0
+    watch = Stopwatch()
+    recover_jobs = recover.recover_stale if config.strict else recover.recover_before_work
+    recovery = recover_jobs(job_store)
+    context.add_output_metadata(_recovery_metadata(recovery) | watch.speed(len(recovery.jobs)))
+    return len(recovery.jobs)
 
 
 @pipeline_op(
@@ -82,20 +109,28 @@ def embed_batch(
     report = drain(
         services, owner=leased.owner, first=leased, limit=config.batch_size, deadline=deadline
     )
-    metadata = _metadata_of(report, model=services.model)
+    metadata = _embed_metadata(report, model=services.model)
     if reason := _why_halted(services, report):
         raise _halted(reason, metadata)
     context.add_output_metadata(metadata)
     return report.completed
 
 
-@pipeline_job(
-    "Recover, lease a batch, embed it, and continue until the queue is empty.",
-    lane="embed",
-    max_runtime=600,
+@dg.job(
+    description="Recover, lease a batch, embed it, and continue until the queue is empty.",
+    **run_options("embed", max_runtime=600),
 )
 def embed_job() -> None:
     embed_batch(lease_batch(recover_stale()).leased)
+
+
+recover_stale_job = job_of(
+    recover_stale,
+    "recover_stale_job",
+    lane="recovery",
+    max_runtime=120,
+    config=dg.RunConfig(ops={"recover_stale": RecoverConfig(strict=True)}),
+)
 
 
 def _why_halted(services: Services, report: RunReport) -> str | None:
@@ -118,6 +153,24 @@ def _halted(reason: str, metadata: Metadata) -> dg.Failure:
     )
 
 
+def _recovery_metadata(recovery: Recovery) -> Metadata:
+    metadata: Metadata = {"recovered": len(recovery.returned), "failed": len(recovery.failed)}
+    if recovery.jobs:
+        metadata["jobs"] = table(
+            [
+                {
+                    "job": job.id,
+                    "entity": job.entity_uid,
+                    "previous owner": job.previous_owner or "",
+                    "recoveries": job.recoveries,
+                    "fate": job.fate.value,
+                }
+                for job in recovery.jobs
+            ]
+        )
+    return metadata
+
+
 def _state_of(lease: Lease) -> str:
     if lease.refusal is not None:
         until = f" until {lease.refusal.until:%H:%M:%S} UTC" if lease.refusal.until else ""
@@ -127,7 +180,7 @@ def _state_of(lease: Lease) -> str:
     return "probe" if lease.probe else "leased"
 
 
-def _metadata_of(report: RunReport, *, model: str) -> Metadata:
+def _embed_metadata(report: RunReport, *, model: str) -> Metadata:
     facts = report.facts()
     metadata: Metadata = {name: facts[name] for name in FIRST if facts[name] is not None}
     metadata |= {name: fact for name, fact in facts.items() if fact}

@@ -14,7 +14,7 @@ LONGEST_LINE = 50 * 1024 * 1024
 
 
 def read_jsonl(path: Path, mapping: EntityMapping) -> Iterator[NewEntity | BadRow]:
-    """Lines are decoded one by one, so a line that is not UTF-8 costs no other."""
+    """Lines are decoded one by one, so a line that is not UTF-8 spoils no other."""
     with readable(path), path.open("rb") as file:
         number = 0
         while line := file.readline(LONGEST_LINE):

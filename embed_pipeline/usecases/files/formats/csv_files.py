@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from embed_pipeline.domain.entity import EntityMapping, NewEntity
 from embed_pipeline.errors import RequestError
-from embed_pipeline.usecases.files.formats.row import BadRow, check_columns, entity_of, readable
+from embed_pipeline.usecases.files.formats.row import (
+    BadRow,
+    Columns,
+    Write,
+    check_columns,
+    entity_of,
+    readable,
+)
 
 LONGEST_CELL = 10 * 1024 * 1024
 
@@ -36,8 +46,8 @@ def _rows(reader: csv.DictReader[str], mapping: EntityMapping) -> Iterator[NewEn
         except StopIteration:
             return
         except csv.Error as error:
-            # Where the quoting is broken nobody can tell where the next row begins, and only the
-            # inner reader has counted this one.
+            # After broken quoting the start of the next row is unknown. Only the inner reader has
+            # counted this line.
             line = reader.reader.line_num
             yield BadRow(line=line, reason=f"{error}; the rest of the file was not read")
             return
@@ -73,3 +83,19 @@ def _cell(cell: str) -> object:
     if not all(isinstance(item, str) for item in items):
         raise ValueError("has a list with something else than strings")
     return items
+
+
+@contextmanager
+def csv_writer(path: Path, columns: Columns) -> Iterator[Write]:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(columns))
+        writer.writeheader()
+
+        def write(rows: Sequence[Mapping[str, Any]]) -> None:
+            writer.writerows({name: _written(row[name]) for name in columns} for row in rows)
+
+        yield write
+
+
+def _written(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else value

@@ -1,0 +1,1 @@
+"""The graph, written once for every backend."""

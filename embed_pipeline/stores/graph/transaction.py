@@ -1,0 +1,250 @@
+"""What a backend fills so that the graph's store runs on it.
+
+A backend is a `GraphDatabase`, whose `read` and `write` hand a `GraphTransaction` to a function,
+and a module of `Statements`. A verb is one statement, or as few as the database needs, so that a
+batch is a few round trips; what a database does in its own way is abstract here. When a vector is
+good, when the marker goes and how a walk goes on is written once above it.
+
+Rules for all backends:
+
+- `work` may run more than once, so it changes nothing outside its transaction.
+- Keys arrive sorted and each once, so that two writers lock what they share in the same order.
+- `of` names the vector property that a verb is about.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from embed_pipeline.domain.embedding import (
+    FIRST_PROPERTY,
+    ModelRecord,
+    ModelState,
+    StoredVector,
+    VectorFacts,
+    VectorWrite,
+)
+from embed_pipeline.domain.entity import Entity, EntityMapping
+from embed_pipeline.domain.job import EntityUid
+
+T = TypeVar("T")
+Uids = Sequence[EntityUid]
+Row = Any
+"""What a backend's driver returns; columns are read by name."""
+
+WithFacts = tuple[Entity, VectorFacts | None]
+"""An entity, and what is known of its vector under the property that was asked for."""
+
+Scored = tuple[float, EntityUid]
+"""The distance first, so that the smallest is the best and equal ones go by key."""
+
+
+class Statements(Protocol):
+    """Queries that every backend has; names of parameters and columns are the same in all."""
+
+    FIND_BY_NAME: str
+    CLEAR_MARKERS: str
+    SOFT_DELETE: str
+    READ_WITH_FACTS: str
+    NEXT_WITH_FACTS: str
+    MARKED_WITH_FACTS: str
+    MARKED_WITHOUT_VECTOR: str
+    EMBEDDED_VERSIONS: str
+    VECTORS_OF_VERSIONS: str
+    COUNT_SEARCHABLE: str
+    READ_MODELS: str
+    ADD_MODEL: str
+    READ_CURSOR: str
+    SAVE_CURSOR: str
+    PROBE: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Of one type, or of all: valid entities, and how many vectors of the model they have."""
+
+    entities: int
+    vectors: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """`query` is of unit length: float32 would lose very long and very short vectors."""
+
+    query: npt.NDArray[np.float64]
+    record: ModelRecord
+    limit: int
+    entity_type: str | None
+    counts: Counts
+
+
+class GraphTransaction(ABC):
+    statements: Statements
+    read_batch: int = sys.maxsize
+    """Entities or vectors that are read in one statement."""
+
+    @abstractmethod
+    def all(self, statement: str, *, of: str = FIRST_PROPERTY, **parameters: object) -> list[Row]:
+        """Every row; the statement may use the time as the parameter `now`."""
+
+    @abstractmethod
+    def entity_of(self, row: Row) -> Entity:
+        """Values of other programs are read as they are; any end of validity ends it."""
+
+    @abstractmethod
+    def facts_of(self, row: Row) -> VectorFacts | None: ...
+
+    @abstractmethod
+    def vector_of(self, row: Row) -> StoredVector: ...
+
+    # -- entities ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def read_entities(self, uids: Uids) -> list[Entity]: ...
+
+    @abstractmethod
+    def create_missing(self, entities: Sequence[Entity], *, of: str) -> list[WithFacts]:
+        """Create the entities whose key is new, marked. Return the others as they are, unlocked."""
+
+    @abstractmethod
+    def lock_entities(
+        self, uids: Uids, *, of: Sequence[str], create: bool = False
+    ) -> list[tuple[Entity, Mapping[str, VectorFacts | None]]]:
+        """The entities that are there, with the facts of each property; unchanged until the end.
+
+        `create` locks new keys as well: they are left out of the answer, and must be saved.
+        """
+
+    @abstractmethod
+    def save_entities(self, changes: Sequence[tuple[Entity, Entity | None]]) -> None:
+        """Write each entity over what was there before; it is valid and marked then."""
+
+    def find_by_name(self, name: str, *, limit: int) -> list[Entity]:
+        return self._entities(self.all(self.statements.FIND_BY_NAME, name=name, limit=limit))
+
+    def clear_markers(self, uids: Uids) -> None:
+        self.all(self.statements.CLEAR_MARKERS, uids=uids)
+
+    def soft_delete(self, uids: Uids) -> list[EntityUid]:
+        return [EntityUid(row["uid"]) for row in self.all(self.statements.SOFT_DELETE, uids=uids)]
+
+    # -- discovery: valid entities by key ---------------------------------------------------
+
+    @abstractmethod
+    def unmarked_without_vector(
+        self, *, of: str, after: EntityUid, size: int, window: int
+    ) -> tuple[list[Entity], EntityUid | None]:
+        """Up to `size` of the next `window` keys, and the last key; None at the end of the graph.
+
+        A backend that passes by embedded entities cheaply may ignore the window.
+        """
+
+    def marked_without_vector(self, *, of: str, after: EntityUid, size: int) -> list[Entity]:
+        statement = self.statements.MARKED_WITHOUT_VECTOR
+        return self._entities(self.all(statement, of=of, after=after, size=size))
+
+    def next_with_facts(
+        self, *, of: str, after: EntityUid, size: int, marked: bool = False
+    ) -> list[WithFacts]:
+        """`marked` leaves only those that are marked and have some vector."""
+        chosen = self.statements.MARKED_WITH_FACTS if marked else self.statements.NEXT_WITH_FACTS
+        return self._with_facts(self.all(chosen, of=of, after=after, size=size))
+
+    def read_with_facts(self, uids: Uids, *, of: str) -> list[WithFacts]:
+        return self._with_facts(self.all(self.statements.READ_WITH_FACTS, of=of, uids=uids))
+
+    def cursor(self, name: str) -> EntityUid | None:
+        rows = self.all(self.statements.READ_CURSOR, name=name)
+        return rows[0]["uid"] if rows else None
+
+    def save_cursor(self, name: str, uid: EntityUid | None) -> None:
+        self.all(self.statements.SAVE_CURSOR, name=name, uid=uid)
+
+    def _entities(self, rows: Sequence[Row]) -> list[Entity]:
+        return [self.entity_of(row) for row in rows]
+
+    def _with_facts(self, rows: Sequence[Row]) -> list[WithFacts]:
+        return [(self.entity_of(row), self.facts_of(row)) for row in rows]
+
+    # -- vectors and models -----------------------------------------------------------------
+
+    @abstractmethod
+    def write_vectors(
+        self, writes: Sequence[VectorWrite], *, record: ModelRecord, unmark: Collection[EntityUid]
+    ) -> None:
+        """Store the vectors of locked entities; those to `unmark` have them all now."""
+
+    def embedded_versions(self, uids: Uids, *, record: ModelRecord) -> dict[EntityUid, str]:
+        rows = self.all(self.statements.EMBEDDED_VERSIONS, uids=uids, **_of(record))
+        return {EntityUid(row["uid"]): row["version"] for row in rows}
+
+    def vectors_of_versions(
+        self, versions: Sequence[str], *, record: ModelRecord
+    ) -> dict[str, StoredVector]:
+        statement = self.statements.VECTORS_OF_VERSIONS
+        return {
+            row["version"]: self.vector_of(row)
+            for part in in_batches(versions, self.read_batch)
+            for row in self.all(statement, versions=part, **_of(record))
+        }
+
+    def probe(self) -> None:
+        self.all(self.statements.PROBE)
+
+    def models(self, *, lock: bool = False) -> tuple[ModelRecord, ...]:
+        """By registration; `lock` keeps other registrations out until the end."""
+        rows = [dict(row) for row in self.all(self.statements.READ_MODELS)]
+        return tuple(ModelRecord(**{**row, "state": ModelState(row["state"])}) for row in rows)
+
+    def add_model(self, record: ModelRecord) -> None:
+        self.all(self.statements.ADD_MODEL, **{**asdict(record), "state": record.state.value})
+
+    def count(self, *, of: str, model: str, entity_type: str | None) -> Counts:
+        """A backend that searches all vectors need not count them."""
+        statement = self.statements.COUNT_SEARCHABLE
+        (row,) = self.all(statement, of=of, model=model, entity_type=entity_type)
+        return Counts(entities=row["entities"], vectors=row["vectors"])
+
+
+class GraphDatabase(ABC):
+    """One opened graph, shared by the threads of a process."""
+
+    mapping: EntityMapping
+    entities_per_write = vectors_per_write = sys.maxsize
+    """Of one transaction; a larger call is several, each of them whole."""
+
+    @abstractmethod
+    def read(self, work: Callable[[GraphTransaction], T]) -> T: ...
+
+    @abstractmethod
+    def write(self, work: Callable[[GraphTransaction], T]) -> T: ...
+
+    @abstractmethod
+    def nearest(self, search: Search) -> tuple[list[Scored], int]:
+        """The best by cosine, in any order, and how many vectors were searched."""
+
+    @abstractmethod
+    def ensure_indexes(self, record: ModelRecord, *, check_only: bool = False) -> None:
+        """Make the indexes of the model's vectors, where they are missing.
+
+        One that is there and was made for other dimensions is refused; `check_only` makes none.
+        """
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+def in_batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _of(record: ModelRecord) -> dict[str, Any]:
+    return {"of": record.vector_property, "model": record.model, "dimensions": record.dimensions}

@@ -1,0 +1,105 @@
+"""Stored vectors: what they were made from, which can be used again, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
+
+from embed_pipeline.domain.embedding import StoredVector, VectorWrite, WriteReport, check_writes
+from embed_pipeline.domain.entity import Entity
+from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.errors import StoreOverloaded
+from embed_pipeline.stores.graph.models import GraphPart, find_model, has_vectors_of, taking_vectors
+from embed_pipeline.stores.graph.transaction import GraphTransaction, in_batches
+
+Current = dict[EntityUid, Entity]
+"""The valid entities of a write, as they were under its lock."""
+
+
+class VectorVerbs(GraphPart):
+    def embedded_versions(
+        self, uids: Sequence[EntityUid], *, model: str
+    ) -> Mapping[EntityUid, str]:
+        asked = sorted(set(uids))
+
+        def read(tx: GraphTransaction) -> Mapping[EntityUid, str]:
+            record = find_model(tx, model)
+            return tx.embedded_versions(asked, record=record) if record else {}
+
+        return self._graph.read(read) if asked else {}
+
+    def vectors_of_versions(
+        self, versions: Collection[str], *, model: str
+    ) -> Mapping[str, StoredVector]:
+        asked = sorted(set(versions))
+
+        def read(tx: GraphTransaction) -> Mapping[str, StoredVector]:
+            record = find_model(tx, model)
+            return tx.vectors_of_versions(asked, record=record) if record else {}
+
+        return self._graph.read(read) if asked else {}
+
+    def write_vectors(self, writes: Sequence[VectorWrite], *, model: str) -> WriteReport:
+        unchecked: Sequence[VectorWrite] = writes
+        current: Current = {}
+        ordered = sorted(writes, key=lambda write: write.uid)
+        for part in in_batches(ordered, self._graph.vectors_per_write):
+            current |= self._write_part(part, unchecked=unchecked, model=model)
+            unchecked = ()
+        there = [write for write in writes if write.uid in current]
+        return WriteReport(
+            written=_uids(w for w in there if current[w.uid].texts == w.texts),
+            superseded=_uids(w for w in there if current[w.uid].texts != w.texts),
+            gone=_uids(w for w in writes if w.uid not in current),
+        )
+
+    def _write_part(
+        self, writes: Sequence[VectorWrite], *, unchecked: Sequence[VectorWrite], model: str
+    ) -> Current:
+        """What is too much for the server's memory is halved: texts may be megabytes long."""
+        write = partial(_write, writes=writes, unchecked=unchecked, model=model)
+        try:
+            return self._graph.write(write)
+        except StoreOverloaded:
+            if len(writes) == 1:
+                raise
+        middle = len(writes) // 2
+        first = self._write_part(writes[:middle], unchecked=unchecked, model=model)
+        return first | self._write_part(writes[middle:], unchecked=(), model=model)
+
+    def probe(self) -> None:
+        self._graph.write(lambda tx: tx.probe())
+
+
+def _write(
+    tx: GraphTransaction,
+    *,
+    writes: Sequence[VectorWrite],
+    unchecked: Sequence[VectorWrite],
+    model: str,
+) -> Current:
+    """Write the vectors whose entity still has the embedded texts, under its lock.
+
+    `unchecked` are all vectors of a call, before the first of them is written.
+    """
+    models = tx.models()
+    record = taking_vectors(models, model)
+    check_writes(unchecked, record)
+    others = [m for m in models if m.takes_vectors and m is not record]
+    locked = {
+        entity.uid: (entity, facts)
+        for entity, facts in tx.lock_entities(
+            _uids(writes), of=sorted(m.vector_property for m in others)
+        )
+        if entity.is_valid
+    }
+    landing = [w for w in writes if w.uid in locked and locked[w.uid][0].texts == w.texts]
+    # This model has it now; the others may not.
+    unmark = {w.uid for w in landing if has_vectors_of(*locked[w.uid], others)}
+    if landing:
+        tx.write_vectors(landing, record=record, unmark=unmark)
+    return {uid: entity for uid, (entity, _) in locked.items()}
+
+
+def _uids(writes: Iterable[VectorWrite]) -> tuple[EntityUid, ...]:
+    return tuple(dict.fromkeys(write.uid for write in writes))

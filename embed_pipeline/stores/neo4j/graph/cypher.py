@@ -1,0 +1,246 @@
+"""Every statement on the graph; names in braces are put in by `filled`.
+
+`e` is an entity. A node is locked by a write to it (`_lock`, never committed) and read after that:
+what was read before the lock may be older than the lock. `$now` is the injected clock in
+milliseconds; null means the server's own. A vector lies on its entity as a list of floats; the
+procedure stores them as float32.
+"""
+
+from __future__ import annotations
+
+# -- entities -------------------------------------------------------------------------------
+
+# Whoever comes second waits at the key's constraint, so a key is created once. `_new` tells the
+# creator, and like `_lock` it is gone again before anybody else can see the node. Those that are
+# there already are not locked: many callers may name them at once.
+CREATE_MISSING = """
+UNWIND $rows AS row
+MERGE (e:{entity} {{{key}: row.uid}})
+ON CREATE SET e += row.properties, e:{marker}, e._new = true
+WITH e, e._new IS NOT NULL AS is_new
+FOREACH (_ IN CASE WHEN is_new THEN [true] ELSE [] END | REMOVE e._new)
+WITH e WHERE NOT is_new
+WITH {read}, {facts}
+RETURN collect([entity, facts]) AS found
+"""
+
+LOCK_OR_CREATE = """
+UNWIND $uids AS uid
+MERGE (e:{entity} {{{key}: uid}})
+ON CREATE SET e._new = true
+SET e._lock = true
+WITH e, e._new IS NOT NULL AS is_new
+REMOVE e._lock, e._new
+WITH is_new, {read}, {all_facts}
+WHERE NOT is_new
+RETURN collect([entity, facts]) AS found
+"""
+
+LOCK_ENTITIES = """
+UNWIND $uids AS uid
+MATCH (e:{entity} {{{key}: uid}})
+SET e._lock = true REMOVE e._lock
+WITH {read}, {all_facts}
+RETURN collect([entity, facts]) AS found
+"""
+
+# A property that is null in the map is removed; those that are not in it stay as they are.
+SAVE_ENTITIES = """
+UNWIND $rows AS row
+MATCH (e:{entity} {{{key}: row.uid}})
+SET e += row.properties, e:{marker}
+REMOVE e.{valid_to}
+"""
+
+CLEAR_MARKERS = """
+UNWIND $uids AS uid
+MATCH (e:{entity} {{{key}: uid}})
+REMOVE e:{marker}
+"""
+
+SOFT_DELETE = """
+UNWIND $uids AS uid
+MATCH (e:{entity} {{{key}: uid}})
+SET e._lock = true REMOVE e._lock
+WITH e WHERE e.{valid_to} IS NULL
+SET e.{valid_to} = coalesce($now, timestamp())
+RETURN e.{key} AS uid
+"""
+
+READ_ENTITIES = """
+UNWIND $uids AS uid
+MATCH (e:{entity} {{{key}: uid}})
+WITH {read}
+RETURN collect(entity) AS found
+"""
+
+# `> ''` leaves out nodes that have no key, or one that is not a string: nobody can name them.
+FIND_BY_NAME = """
+MATCH (e:{entity} {{{name}: $name}}) USING INDEX SEEK e:{entity}({name})
+WHERE e.{key} > ''
+RETURN {read}
+ORDER BY e.{valid_to} IS NOT NULL, e.{key}
+LIMIT $limit
+"""
+
+# -- discovery: the indexes are named, so that a planner without statistics uses them ---------
+
+MARKED_WITHOUT_VECTOR = """
+MATCH (e:{marker}) USING INDEX SEEK e:{marker}({key})
+WHERE e.{key} > $after AND e:{entity} AND e.{valid_to} IS NULL AND e.{vector} IS NULL
+WITH e ORDER BY e.{key} LIMIT $size
+RETURN {read}
+"""
+
+# A window of keys, and what is missing in it: among many embedded ones nothing else would end.
+UNMARKED_WITHOUT_VECTOR = """
+MATCH (e:{entity}) USING INDEX SEEK e:{entity}({key})
+WHERE e.{key} > $after
+WITH e ORDER BY e.{key} LIMIT $window
+WITH collect(e) AS seen
+RETURN size(seen) AS examined, seen[-1].{key} AS last, COLLECT {{
+    UNWIND seen AS e
+    WITH e WHERE NOT e:{marker} AND e.{valid_to} IS NULL AND e.{vector} IS NULL
+    WITH {read}
+    RETURN entity LIMIT $size
+}} AS found
+"""
+
+MARKED_WITH_FACTS = """
+MATCH (e:{marker}) USING INDEX SEEK e:{marker}({key})
+WHERE e.{key} > $after AND e:{entity} AND e.{valid_to} IS NULL AND e.{vector} IS NOT NULL
+WITH e ORDER BY e.{key} LIMIT $size
+RETURN {read}, {facts}
+"""
+
+NEXT_WITH_FACTS = """
+MATCH (e:{entity}) USING INDEX SEEK e:{entity}({key})
+WHERE e.{key} > $after AND e.{valid_to} IS NULL
+WITH e ORDER BY e.{key} LIMIT $size
+RETURN {read}, {facts}
+"""
+
+READ_WITH_FACTS = """
+UNWIND $uids AS uid
+MATCH (e:{entity} {{{key}: uid}}) WHERE e.{valid_to} IS NULL
+RETURN {read}, {facts}
+"""
+
+# -- stored vectors -------------------------------------------------------------------------
+
+WRITE_VECTORS = """
+UNWIND $rows AS row
+MATCH (e:{entity} {{{key}: row.uid}})
+CALL db.create.setNodeVectorProperty(e, $vector_property, row.vector)
+SET e.{vector_model} = $model, e.{vector_version} = row.version,
+    e.{embedded_at} = coalesce($now, timestamp()), e.{truncated} = row.truncated
+FOREACH (_ IN row.unmark | REMOVE e:{marker})
+"""
+
+# The index is named: the planner might rather walk all versions and look for the keys among them.
+EMBEDDED_VERSIONS = """
+UNWIND $uids AS uid
+MATCH (e:{entity} {{{key}: uid}}) USING INDEX SEEK e:{entity}({key})
+WHERE e.{vector_model} = $model AND e.{vector_version} IS NOT NULL
+  AND {dimensions} = $dimensions
+RETURN e.{key} AS uid, e.{vector_version} AS version
+"""
+
+# One seek per version: a text that thousands share is read once, not thousands of times.
+VECTORS_OF_VERSIONS = """
+UNWIND $versions AS version
+CALL (version) {{
+    MATCH (e:{entity}) USING INDEX SEEK e:{entity}({vector_version})
+    WHERE e.{vector_version} = version AND e.{vector_model} = $model
+      AND {dimensions} = $dimensions
+    RETURN e.{vector} AS vector, e.{truncated} AS truncated LIMIT 1
+}}
+RETURN version, vector, truncated
+"""
+
+# -- search ---------------------------------------------------------------------------------
+
+COUNT_SEARCHABLE = """
+MATCH (e:{entity})
+WHERE e.{valid_to} IS NULL AND e.{key} > ''
+  AND ($entity_type IS NULL OR e.{entity_type} = $entity_type)
+RETURN count(*) AS entities,
+       count(CASE WHEN e.{vector_model} = $model AND e.{vector} IS NOT NULL THEN 1 END) AS vectors
+"""
+
+# The numbers are loaded once, and last. A zero vector that another program left is far from
+# everything; the function would refuse it.
+SCAN_VECTORS = """
+MATCH (e:{entity})
+WHERE e.{valid_to} IS NULL AND e.{key} > ''
+  AND ($entity_type IS NULL OR e.{entity_type} = $entity_type) AND e.{vector_model} = $model
+WITH e.{key} AS uid, e.{vector} AS vector
+WHERE {is_vector} AND size(vector) = $dimensions
+RETURN uid, CASE WHEN any(number IN vector WHERE number <> 0)
+                 THEN vector.similarity.cosine(vector, $query) ELSE 0.5 END AS score
+"""
+
+# The index may hold approximations, so what it finds is scored again from the vectors.
+NEAREST = """
+CYPHER 5
+CALL db.index.vector.queryNodes($index, $nearest, $query) YIELD node AS e
+WITH e.{key} AS uid,
+     CASE WHEN e:{entity} AND e.{valid_to} IS NULL AND e.{key} > ''
+           AND ($entity_type IS NULL OR e.{entity_type} = $entity_type)
+           AND e.{vector_model} = $model THEN e.{vector} END AS vector
+RETURN uid, CASE WHEN {is_vector} AND size(vector) = $dimensions
+                 THEN vector.similarity.cosine(vector, $query) END AS score
+"""
+
+# -- indexes --------------------------------------------------------------------------------
+
+FIND_INDEX = """
+SHOW INDEXES YIELD name, state, type, labelsOrTypes, properties, options
+WHERE type = $kind AND labelsOrTypes = [$label] AND properties = [$property]
+RETURN name, state, options.indexConfig['vector.dimensions'] AS dimensions
+"""
+
+CREATE_VERSION_INDEX = """
+CREATE INDEX $index IF NOT EXISTS FOR (e:{entity}) ON (e.{vector_version})
+"""
+
+CREATE_VECTOR_INDEX = """
+CREATE VECTOR INDEX $index IF NOT EXISTS FOR (e:{entity}) ON (e.{vector})
+OPTIONS {{indexConfig: {{`vector.dimensions`: $dimensions,
+                         `vector.similarity_function`: 'cosine'}}}}
+"""
+
+AWAIT_INDEX = "CALL db.awaitIndex($index, $seconds)"
+
+# -- models, cursors, probe: nodes of our own -------------------------------------------------
+
+READ_MODELS = """
+MATCH (m:EmbeddingModel)
+RETURN m.model AS model, m.dimensions AS dimensions, m.vector_property AS vector_property,
+       m.index_name AS index_name, m.state AS state
+ORDER BY m.registered_at, m.model
+"""
+
+# One node that every registration locks: the first model is the first, however many start.
+LOCK_REGISTRY = """
+MERGE (g:EmbeddingGraph {{name: 'graph'}})
+SET g._lock = true REMOVE g._lock
+"""
+
+ADD_MODEL = """
+CREATE (m:EmbeddingModel {{model: $model, dimensions: $dimensions, state: $state,
+    vector_property: $vector_property, index_name: $index_name}})
+SET m.registered_at = coalesce($now, timestamp())
+"""
+
+READ_CURSOR = "MATCH (c:EmbeddingCursor {{name: $name}}) RETURN c.uid AS uid"
+
+SAVE_CURSOR = """
+MERGE (c:EmbeddingCursor {{name: $name}})
+SET c.uid = $uid
+"""
+
+PROBE = """
+MERGE (g:EmbeddingGraph {{name: 'graph'}})
+SET g.probed_at = coalesce($now, timestamp())
+"""

@@ -1,1 +1,0 @@
-"""Every statement on the graph."""
