@@ -36,11 +36,12 @@ class LogVariables(Variables):
     )
 
 
+UNSET_ENVIRONMENT = "EMBED_ENV is not set: using local (by default SQLite and the offline model)."
+
+
 def environment_of(given: GeneralVariables, findings: Findings) -> Environment:
     if "environment" not in given.model_fields_set and findings.sound("EMBED_ENV"):
-        findings.note(
-            "EMBED_ENV is not set: using local (by default SQLite and the offline model)."
-        )
+        findings.note(UNSET_ENVIRONMENT)
     return given.environment
 
 
