@@ -13,7 +13,7 @@ import pytest
 from embed_pipeline.errors import CredentialsRefused, InputRefused, StoreAccessDenied, StoreBusy
 from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
+from embed_pipeline.stores.queue.job_store import QueueJobStore
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.leasing import ensure_model
 from embed_pipeline_tests.defs.conftest import Build
@@ -144,10 +144,10 @@ def test_run_recovers_nothing_where_automatic_recovery_is_off(build: Build) -> N
 
 
 def break_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
-    def busy(_self: SqliteJobStore, *, limit: int = 0) -> None:
+    def busy(_self: QueueJobStore, *, limit: int = 0) -> None:
         raise StoreBusy("The queue is locked by another process.")
 
-    monkeypatch.setattr(SqliteJobStore, "recover_stale", busy)
+    monkeypatch.setattr(QueueJobStore, "recover_stale", busy)
 
 
 def test_failing_recovery_is_logged_and_the_batch_still_leased(
