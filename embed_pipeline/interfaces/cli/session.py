@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from embed_pipeline import telemetry, wiring
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.settings import Settings, load_settings
-from embed_pipeline.settings.general import UNSET_ENVIRONMENT
+from embed_pipeline.settings.groups.general import UNSET_ENVIRONMENT
 from embed_pipeline.worker.context import Services
 
 
