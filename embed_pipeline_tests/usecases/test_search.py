@@ -31,7 +31,7 @@ def test_nearest_entity_is_found_with_the_coverage_of_the_answer(world: World) -
 
 @pytest.mark.parametrize("query", ["", "  \n"])
 def test_search_without_words_is_refused_and_costs_nothing(world: World, query: str) -> None:
-    with pytest.raises(RequestError, match="some words"):
+    with pytest.raises(RequestError, match="must not be empty"):
         search(world.services, query)
 
     assert world.provider.requests == []
