@@ -95,9 +95,11 @@ def test_databases_of_version_0_1_are_refused_by_every_command_until_init(
     on_neo4j("init", **VARIABLES)
     after = on_neo4j("status", "--json", **VARIABLES)
 
-    assert {words for words, answer in answers.items() if answer.code == 0} == set()
-    silent = {words for words, it in answers.items() if "embed-pipeline init" not in it.err}
-    assert silent == set()
+    silent = [words for words, it in answers.items() if "embed-pipeline init" not in it.err]
+    assert silent == []
+    # These two do without the queue: what was loaded is found later, and metrics say what is down.
+    well = [words[0] for words, answer in answers.items() if answer.code == 0]
+    assert well == ["load", "metrics"]
     assert (after.code, after.json["total"]) == (0, 19)
 
 
