@@ -25,7 +25,7 @@ from embed_pipeline.stores import (
     initialise,
     queue_backend,
 )
-from embed_pipeline.stores.queue.unlimited import Unlimited
+from embed_pipeline.stores.queue.rate_limiter import Unlimited
 from embed_pipeline.worker.context import RunLimits, Services
 
 IN_PROCESS = frozenset({ProviderName.LOCAL, ProviderName.MOCK})

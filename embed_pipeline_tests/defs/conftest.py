@@ -61,18 +61,18 @@ def pipeline(build: Build) -> Pipeline:
     return build()
 
 
-Tell = Callable[[str], None]
+Print = Callable[[str], None]
 
 
 @pytest.fixture(scope="module")
-def tell(request: pytest.FixtureRequest) -> Tell:
+def print_line(request: pytest.FixtureRequest) -> Print:
     """Prints figures for the documents in the middle of a test; xdist swallows them."""
     plugins = request.config.pluginmanager
     reporter, capture = plugins.get_plugin("terminalreporter"), plugins.get_plugin("capturemanager")
 
-    def tell(line: str) -> None:
+    def print_line(line: str) -> None:
         if reporter and capture:
             with capture.global_and_fixture_disabled():
                 reporter.write_line(line)
 
-    return tell
+    return print_line

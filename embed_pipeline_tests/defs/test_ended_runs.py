@@ -16,7 +16,7 @@ from dagster._core.scheduler.instigation import TickStatus
 from embed_pipeline import telemetry
 from embed_pipeline.domain.job import JobId
 from embed_pipeline.errors import StoreUnavailable
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
+from embed_pipeline.stores.queue.job_store import QueueJobStore
 from embed_pipeline_tests.defs.daemon import SensorDaemon, sensor_daemon
 from embed_pipeline_tests.defs.scene import MODEL, Pipeline, add_run, settings_in
 
@@ -112,13 +112,13 @@ def test_jobs_of_other_runs_are_left_alone(pipeline: Pipeline, daemon: SensorDae
 def test_database_outage_is_a_red_tick_with_one_sentence_and_the_next_tick_tries_again(
     pipeline: Pipeline, daemon: SensorDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def down(_self: SqliteJobStore, _owner: str) -> Any:
+    def down(_self: QueueJobStore, _owner: str) -> Any:
         raise StoreUnavailable("The queue cannot be reached.")
 
     run, _ = run_with_jobs(pipeline, daemon, 1)
     daemon.instance.report_run_failed(run)
     with monkeypatch.context() as broken:
-        broken.setattr(SqliteJobStore, "recover_owner", down)
+        broken.setattr(QueueJobStore, "recover_owner", down)
         daemon.round()
         daemon.round()
     red = daemon.last_tick("recover_failed_run")
@@ -136,11 +136,11 @@ def test_database_outage_is_a_red_tick_with_one_sentence_and_the_next_tick_tries
 def test_red_tick_of_the_queue_sensor_begins_with_our_sentence(
     pipeline: Pipeline, daemon: SensorDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def down(_self: SqliteJobStore, *, model: str) -> Any:
+    def down(_self: QueueJobStore, *, model: str) -> Any:
         raise StoreUnavailable(f"The queue of {model} cannot be reached.")
 
     with monkeypatch.context() as broken:
-        broken.setattr(SqliteJobStore, "next_due", down)
+        broken.setattr(QueueJobStore, "next_due", down)
         daemon.round()
     red = daemon.last_tick("embed_queue_sensor")
     daemon.round()

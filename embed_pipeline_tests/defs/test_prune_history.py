@@ -137,7 +137,7 @@ def test_runs_of_checks_from_the_page_of_an_asset_are_pruned_and_those_of_others
     assert instance.has_run(mixed)
 
 
-def test_one_night_deletes_at_most_what_it_is_told_and_the_next_goes_on(
+def test_one_night_deletes_at_most_its_limit_and_the_next_continues(
     pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("embed_pipeline.defs.maintenance.prune_history.PAGE", 2)

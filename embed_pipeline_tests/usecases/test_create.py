@@ -14,10 +14,10 @@ from embed_pipeline.domain.entity import EntityMapping, NewEntity
 from embed_pipeline.domain.job import Enqueued, JobStatus
 from embed_pipeline.errors import RequestError
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
+from embed_pipeline.stores.queue.job_store import QueueJobStore
 from embed_pipeline.stores.sqlite.connection import Database
 from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline.usecases.entities.create import create_entities, upsert_entities
 from embed_pipeline.usecases.entities.discover import discover
 from embed_pipeline_tests.worker.conftest import Build
@@ -206,7 +206,7 @@ def test_queue_unavailable_while_creating_keeps_the_entities_and_discovery_queue
         unusable.mkdir()
     else:
         unusable.write_text("this is no database, but a letter" * 100)
-    broken = SqliteJobStore(QueueFile(unusable))
+    broken = QueueJobStore(QueueFile(unusable))
 
     created = create_entities(broken, world.graph, [entity(0), entity(1)], model=MODEL)
     changed = upsert_entities(broken, world.graph, [entity(0, "new")], model=MODEL)
@@ -245,7 +245,7 @@ def test_rebuilt_queue_loses_only_jobs_and_a_changed_entity_is_embedded_again(
 
 def test_creation_works_with_a_queue_that_was_never_opened(tmp_path: Path) -> None:
     graph = GraphEntityStore(SqliteGraph(tmp_path / "graph.sqlite", mapping=EntityMapping()))
-    jobs = SqliteJobStore(QueueFile(tmp_path / "new" / "queue.sqlite"))
+    jobs = QueueJobStore(QueueFile(tmp_path / "new" / "queue.sqlite"))
 
     report = create_entities(jobs, graph, [entity(0)], model=MODEL)
 

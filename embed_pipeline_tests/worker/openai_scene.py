@@ -16,7 +16,7 @@ from embed_pipeline.domain.entity import NewEntity, version_of
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.providers import ProviderConfig, open_provider
-from embed_pipeline.stores.sqlite.queue.rate_limiter import SqliteRateLimiter
+from embed_pipeline.stores.queue.rate_limiter import SharedRateLimiter
 from embed_pipeline.usecases.entities.create import CreateReport, create_entities
 from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.clocks import MINUTE, FakeClock
@@ -70,7 +70,7 @@ class OpenAIWorld(World):
         self.services: Services = replace(
             self.services,
             provider=open_provider("openai", config),
-            limiter=SqliteRateLimiter(self.jobs.queue, provider="openai", limit=limit),
+            limiter=SharedRateLimiter(self.jobs.database, provider="openai", limit=limit),
         )
 
     def create(self, *entities: NewEntity) -> CreateReport:

@@ -29,6 +29,7 @@ from embed_pipeline.worker.outcomes import record_of
 from embed_pipeline.worker.run import drain
 from embed_pipeline.worker.stop import Deadline, StopReason
 from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND
+from embed_pipeline_tests.stores.sqlite_queue import run_sql
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.scene import World, entity, uid
 from embed_pipeline_tests.worker.test_drain import Interrupt
@@ -271,8 +272,7 @@ def test_suspects_are_embedded_while_the_run_holds_nothing_else(
 ) -> None:
     world = build(run_limits=WIDE)
     world.fill(12)
-    with world.jobs.queue.transaction() as transaction:
-        transaction.run("UPDATE embed_job SET strikes = 2 WHERE entity_uid = 'e006'")
+    run_sql(world.jobs, "UPDATE embed_job SET strikes = 2 WHERE entity_uid = 'e006'")
     held: dict[str, set[EntityUid]] = {}
     suspected = threading.Event()
     lease = world.jobs.lease

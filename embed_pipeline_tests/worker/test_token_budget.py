@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from embed_pipeline.domain.window import RateLimit, Spent
-from embed_pipeline.stores.sqlite.queue.rate_limiter import SqliteRateLimiter
+from embed_pipeline.stores.queue.rate_limiter import SharedRateLimiter
 from embed_pipeline.usecases.queue.readiness import check_readiness
 from embed_pipeline.worker.leasing import lease_batch
 from embed_pipeline.worker.loop import run_until_empty
@@ -110,7 +110,7 @@ def budget(server: OpenAIServer) -> Iterator[Budget]:
 
 def limited(world: OpenAIWorld, *, requests: int = 1_000, tokens: int | None = None) -> OpenAIWorld:
     limit = RateLimit(requests=requests, tokens=tokens, interval=MINUTE)
-    world.limiter = SqliteRateLimiter(world.jobs.queue, provider="openai", limit=limit)
+    world.limiter = SharedRateLimiter(world.jobs.database, provider="openai", limit=limit)
     world.services = replace(world.services, limiter=world.limiter)
     return world
 

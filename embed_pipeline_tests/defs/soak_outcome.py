@@ -9,7 +9,7 @@ MOST_GROWTH = 1.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Sample:
     ticks: int
     day: float
     storage_mb: float
@@ -43,27 +43,27 @@ MEASURED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    looks: list[Look]
+    samples: list[Sample]
     failed_ticks: int
     embed_runs: int
     entities: int
     embedded: int
 
 
-def verdict(outcome: Outcome) -> list[str]:
+def problems_in(outcome: Outcome) -> list[str]:
     """What went wrong, and what still grew after half-time; nothing, if all is well."""
-    half, end = outcome.looks[len(outcome.looks) // 2 - 1], outcome.looks[-1]
-    troubles = []
+    half, end = outcome.samples[len(outcome.samples) // 2 - 1], outcome.samples[-1]
+    problems = []
     if not end.ticks_stored:
-        troubles.append("no tick was stored")
+        problems.append("no tick was stored")
     if outcome.failed_ticks:
-        troubles.append(f"{outcome.failed_ticks} ticks failed")
+        problems.append(f"{outcome.failed_ticks} ticks failed")
     if not outcome.embed_runs:
-        troubles.append("no embed run was launched")
+        problems.append("no embed run was launched")
     if not outcome.embedded or outcome.embedded != outcome.entities:
-        troubles.append(f"{outcome.embedded} of {outcome.entities} entities are embedded")
+        problems.append(f"{outcome.embedded} of {outcome.entities} entities are embedded")
     for name in sorted(MEASURED):
         before, after = getattr(half, name), getattr(end, name)
         if after > before * MOST_GROWTH:
-            troubles.append(f"{name} grew from {before:g} to {after:g} after half-time")
-    return troubles
+            problems.append(f"{name} grew from {before:g} to {after:g} after half-time")
+    return problems
