@@ -229,9 +229,9 @@ def test_worker_whose_lease_was_taken_over_sends_nothing_more_and_releases_nothi
 
     world.provider.script.append(stalled)
 
-    tally = drain(world.services, owner=lease.owner, first=lease, deadline=world.deadline())
+    report = drain(world.services, owner=lease.owner, first=lease, deadline=world.deadline())
 
-    assert (tally.requests, tally.lost, tally.embedded) == (1, 1, 0)
+    assert (report.requests, report.lost, report.embedded) == (1, 1, 0)
     assert {job.lock_owner for job in world.all_jobs} == {"worker-b"}
     assert "lease.lost" in logs.events
 

@@ -1,8 +1,9 @@
-"""From the SDK's errors to ours; what a server said is shown shortened and without the key."""
+"""From the SDK's errors to ours; the server's words are shortened and never show the key."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import openai
@@ -20,13 +21,11 @@ from embed_pipeline.errors import (
     RateLimited,
     SettingsRefused,
 )
-from embed_pipeline.providers.config import ProviderConfig
-from embed_pipeline.providers.ratelimit_headers import reset_after
-from embed_pipeline.providers.retry_after import retry_after
+from embed_pipeline.providers.openai.headers import reset_after, retry_after
 from embed_pipeline.telemetry.redaction import redact
 
 _DETAIL_LENGTH = 200
-# Shorter ones are placeholders for servers without keys, and parts of ordinary words.
+# Shorter keys are placeholders for servers without keys, and parts of ordinary words.
 _SHORTEST_KEY = 8
 _BY_STATUS: Mapping[int, type[EmbedPipelineError]] = {
     400: InputRefused,
@@ -44,22 +43,25 @@ _BY_CODE: Mapping[str, type[EmbedPipelineError]] = {
     "access_terminated": CredentialsRefused,
     "account_deactivated": CredentialsRefused,
 }
-"""What only the owner of the account can end, whatever the status: 429 for most, 400 for one."""
+"""Only the owner of the account can end these. The status is 429 for most of them, 400 for one."""
 
 _SETTINGS = frozenset({"model", "dimensions", "encoding_format"})
-"""What every request carries beside its texts; a refusal that names one is no text's fault."""
+"""The parameters beside the texts; a refusal that names one is not the fault of a text."""
+
+
+_MOVED = frozenset({301, 308})
+"""Permanent redirects. Temporary ones are treated like a server that is away."""
 
 
 def translated(
-    exc: openai.OpenAIError, *, model: str, config: ProviderConfig
+    exc: openai.OpenAIError, *, model: str, api_key: str, timeout: timedelta
 ) -> EmbedPipelineError:
-    """Our error for it; the SDK's own is rid of secrets too, because it is printed as the cause."""
-    detail = _presentable(_detail(exc), config.api_key or "")
+    """Our error for it. Secrets are cut from the SDK's own too: it is printed as the cause."""
+    detail = _presentable(_detail(exc), api_key)
     exc.args = (detail,)
     match exc:
         case openai.APITimeoutError():
-            seconds = config.timeout.total_seconds()
-            return ProviderTimeout(f"{model} did not answer within {seconds:g} s.")
+            return ProviderTimeout(f"{model} did not answer within {timeout.total_seconds():g} s.")
         case openai.APIResponseValidationError():
             return MalformedResponse(f"{model} sent an unreadable answer: {detail}")
         case openai.APIStatusError():
@@ -69,7 +71,7 @@ def translated(
 
 
 def _presentable(detail: str, key: str) -> str:
-    # The key first and the length last: half a key would not be recognised.
+    # The key is cut before the length: half a key would not be recognised.
     if len(key) >= _SHORTEST_KEY:
         detail = detail.replace(key, "[key]")
     line = " ".join(redact(detail).split())
@@ -77,7 +79,7 @@ def _presentable(detail: str, key: str) -> str:
 
 
 def _detail(exc: openai.OpenAIError) -> str:
-    """What the server or the network said; a page of HTML says nothing."""
+    """The message of the server or the network; an HTML page is no message."""
     if not isinstance(exc, openai.APIStatusError):
         return str(exc.__cause__ or exc)
     body: Any = exc.body
@@ -88,7 +90,7 @@ def _detail(exc: openai.OpenAIError) -> str:
 
 
 def _for_status(exc: openai.APIStatusError, message: str) -> EmbedPipelineError:
-    # The SDK hands on what the server sent, which need not be the text that it declares.
+    # The SDK passes on what the server sent, which need not be a string as its types say.
     code, kind, param = (
         said if isinstance(said, str) else "" for said in (exc.code, exc.type, exc.param)
     )
@@ -97,14 +99,16 @@ def _for_status(exc: openai.APIStatusError, message: str) -> EmbedPipelineError:
         return by_code(message)
     if exc.status_code == 429:
         return _for_too_many(exc, message)
+    if exc.status_code in _MOVED:
+        return SettingsRefused(f"{message} (redirects are not followed: correct the base URL)")
     if exc.status_code in (400, 422) and param in _SETTINGS:
-        return SettingsRefused(f"{message} (it names {param}, so no text is at fault)")
+        return SettingsRefused(f"{message} (it names {param}, so it is not the fault of a text)")
     return _BY_STATUS.get(exc.status_code, ProviderUnavailable)(message)
 
 
 def _for_too_many(exc: openai.APIStatusError, message: str) -> EmbedPipelineError:
     if "request too large" in message.lower():
-        # It asks for more than a whole minute's tokens: waiting does not help, halving does.
+        # More tokens than a whole minute allows: waiting does not help, halving does.
         return InputTooLarge(message)
     headers = exc.response.headers
     wait = retry_after(headers)

@@ -1,4 +1,4 @@
-"""Embeddings by the protocol of OpenAI, whoever serves it and however the client is opened."""
+"""Embeddings over OpenAI's protocol; a provider adds how its client is opened."""
 
 from __future__ import annotations
 
@@ -9,36 +9,35 @@ from collections.abc import Sequence
 import numpy as np
 import openai
 
-from embed_pipeline.errors import ProviderUnavailable
+from embed_pipeline.errors import EmbedPipelineError, ProviderUnavailable
 from embed_pipeline.ports.embedding_provider import Embedded, EmbeddingProvider, Input, Limits
-from embed_pipeline.providers.checks import checked, refuse_unusable
-from embed_pipeline.providers.config import ProviderConfig
-from embed_pipeline.providers.openai_answers import decoded
-from embed_pipeline.providers.openai_errors import translated
-from embed_pipeline.providers.openai_models import sends_dimensions
-from embed_pipeline.providers.ratelimit_headers import remaining
+from embed_pipeline.providers.checks import checked, limits_for, refuse_unusable
+from embed_pipeline.providers.openai.answers import decoded
+from embed_pipeline.providers.openai.errors import translated
+from embed_pipeline.providers.openai.headers import remaining
 from embed_pipeline.providers.tokens import fitted
+from embed_pipeline.settings import ProviderSettings
 
 LIMITS = Limits(inputs=2048, tokens=300_000, tokens_per_input=8192)
 
 
 class OpenAIEmbeddings(EmbeddingProvider):
-    """One HTTP request per call and no retries: those are the worker's."""
+    """One HTTP request per call and no retries: the worker does those."""
 
-    def __init__(self, config: ProviderConfig, *, dimensions: int) -> None:
-        self._config = config
-        self._dimensions = dimensions
-        self._limits = config.limits(LIMITS)
+    def __init__(self, settings: ProviderSettings) -> None:
+        self._settings = settings
+        self._dimensions = settings.dimensions
+        self._limits = limits_for(settings, LIMITS)
         self._lock = threading.Lock()
         self._opened: openai.OpenAI | None = None
 
     @abstractmethod
     def _open_client(self) -> openai.OpenAI:
-        """A punctual client that retries nothing and takes nothing from the environment."""
+        """A client without retries, on PunctualClient, that reads nothing from the environment."""
 
     @property
     def model(self) -> str:
-        return f"{self.name}/{self._config.model_name}@{self._dimensions}"
+        return f"{self.name}/{self._settings.model}@{self._dimensions}"
 
     @property
     def dimensions(self) -> int:
@@ -62,16 +61,16 @@ class OpenAIEmbeddings(EmbeddingProvider):
         client = self._client()
         try:
             answer = client.embeddings.with_raw_response.create(
-                model=self._config.model_name,
-                # As a body of its own: the SDK looks at every text of its parameter several times.
+                model=self._settings.model,
+                # Not as the parameter: the SDK walks through all its texts several times.
                 input=[],
                 extra_body={"input": list(texts)},
-                # Float32 as it is: no decimal digits to parse, no lists of floats before numpy.
+                # Raw float32: no decimal digits to parse, no lists of floats before numpy.
                 encoding_format="base64",
-                dimensions=self._dimensions if sends_dimensions(self._config) else openai.omit,
+                dimensions=self._dimensions if self._settings.sends_dimensions else openai.omit,
             )
         except openai.OpenAIError as exc:
-            raise translated(exc, model=self.model, config=self._config) from exc
+            raise self._translated(exc) from exc
         except RuntimeError as exc:
             if not client.is_closed():
                 raise
@@ -89,6 +88,15 @@ class OpenAIEmbeddings(EmbeddingProvider):
             client, self._opened = self._opened, None
         if client is not None:
             client.close()
+
+    @property
+    def _api_key(self) -> str:
+        return self._settings.api_key.get_secret_value() if self._settings.api_key else ""
+
+    def _translated(self, exc: openai.OpenAIError) -> EmbedPipelineError:
+        return translated(
+            exc, model=self.model, api_key=self._api_key, timeout=self._settings.timeout
+        )
 
     def _client(self) -> openai.OpenAI:
         with self._lock:

@@ -38,12 +38,12 @@ def test_text_changed_between_embedding_and_write_is_superseded_and_embedded_ane
     world.create(entity(0, "old"), entity(1))
     world.provider.script.append(lambda _: world.upsert(entity(0, "new")))
 
-    tally = world.run()
+    report = world.run()
 
     assert world.has_vector_of(uid(0), "entity 0\nnew")
     assert world.is_embedded(uid(1))
     assert [job.status for job in world.jobs_of(uid(0))] == [JobStatus.COMPLETED] * 2
-    assert (tally.superseded, tally.embedded) == (1, 2)
+    assert (report.superseded, report.embedded) == (1, 2)
 
 
 def test_text_changed_by_another_program_before_the_write_is_embedded_anew(world: World) -> None:
@@ -101,9 +101,9 @@ def test_entity_gone_between_embedding_and_write_fails_its_job_and_not_health(
 
     world.provider.script.append(go)
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.leased, tally.failed) == (2, 1), "settled at once"
+    assert (report.leased, report.failed) == (2, 1), "settled at once"
     job = world.job_of(uid(0))
     assert (job.status, job.error_category) == (JobStatus.FAILED, ErrorCategory.PERMANENT)
     assert job.fail_code == "entity_gone"
@@ -123,9 +123,9 @@ def test_paid_vectors_are_written_when_the_graph_is_back_within_the_run(
     world.fill(5)
     world.graph.trouble_with_writes.extend([DOWN, DOWN, DOWN])
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.embedded, len(world.provider.requests)) == (5, 1)
+    assert (report.embedded, len(world.provider.requests)) == (5, 1)
     assert own_clock.waits == [SECOND, 2 * SECOND, 4 * SECOND]
     assert uncharged(world)
     assert not world.jobs.breakers.read(GRAPH).is_open
@@ -138,11 +138,11 @@ def test_graph_down_beyond_the_runs_time_defers_the_paid_jobs_and_pays_for_no_mo
     world.fill(10)
     world.graph.on_write = world.graph.go_down
 
-    tally = world.run()
+    report = world.run()
 
     assert len(world.provider.requests) == 1, "what cannot be written is not paid for"
-    assert (tally.deferred, tally.released, tally.stop_reason) == (2, 8, StopReason.REFUSED)
-    assert tally.back_at == world.jobs.breakers.read(GRAPH).until
+    assert (report.deferred, report.released, report.stop_reason) == (2, 8, StopReason.REFUSED)
+    assert report.back_at == world.jobs.breakers.read(GRAPH).until
     assert {job.status for job in world.all_jobs} == {JobStatus.PENDING}
     assert uncharged(world)
     assert world.job_of(uid(0)).error == str(DOWN)
@@ -160,7 +160,7 @@ def test_nobody_leases_while_the_graph_is_down_and_all_goes_on_when_it_is_back(
     world.clock.advance(MINUTE)
     third = world.run()
 
-    assert [tally.stop_reason for tally in (first, second, third)] == [StopReason.REFUSED] * 3
+    assert [report.stop_reason for report in (first, second, third)] == [StopReason.REFUSED] * 3
     assert first.back_at is not None
     assert uncharged(world)
 
@@ -176,10 +176,10 @@ def test_graph_that_breaks_while_a_batch_is_read_charges_nobody(world: World) ->
     lease = lease_batch(world.services, owner="worker-a")
     world.graph.go_down()
 
-    tally = drain(world.services, owner="worker-a", first=lease)
+    report = drain(world.services, owner="worker-a", first=lease)
 
-    assert (tally.released, tally.stop_reason) == (3, StopReason.REFUSED)
-    assert tally.back_at == world.clock.now() + SECOND
+    assert (report.released, report.stop_reason) == (3, StopReason.REFUSED)
+    assert report.back_at == world.clock.now() + SECOND
     assert uncharged(world)
     refusal = lease_batch(world.services, owner="worker-b").refusal
     assert refusal is not None
@@ -193,11 +193,11 @@ def test_run_waits_for_the_graph_and_embeds_everything(build: Build, clock: Fake
     world.graph.go_down()
     own_clock.on_wait = lambda: world.graph.come_back() if len(own_clock.waits) == 5 else None
 
-    tally = run_until_empty(
+    report = run_until_empty(
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(HOUR)
     )
 
-    assert (tally.embedded, tally.stop_reason) == (3, StopReason.QUEUE_EMPTY)
+    assert (report.embedded, report.stop_reason) == (3, StopReason.QUEUE_EMPTY)
 
 
 def test_full_disk_of_the_graph_halts_the_queue_and_keeps_the_jobs(build: Build) -> None:
@@ -205,10 +205,10 @@ def test_full_disk_of_the_graph_halts_the_queue_and_keeps_the_jobs(build: Build)
     world.fill(4)
     world.graph.trouble_with_writes.append(StoreFull("disk full"))
 
-    tally = world.run()
+    report = world.run()
 
     assert world.jobs.switch.read().state is SwitchState.HALTED
-    assert (tally.deferred, tally.released, tally.stop_reason) == (2, 2, StopReason.HALTED)
+    assert (report.deferred, report.released, report.stop_reason) == (2, 2, StopReason.HALTED)
     assert uncharged(world)
     assert world.job_of(uid(0)).error_category is ErrorCategory.CRITICAL
     assert len(world.provider.requests) == 1
@@ -223,9 +223,9 @@ def test_pause_for_the_graph_does_not_depend_on_the_workers_clock(
     world.fill(2)
     world.graph.trouble_with_writes.extend([DOWN, DOWN])
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.embedded, len(world.provider.requests)) == (2, 1)
+    assert (report.embedded, len(world.provider.requests)) == (2, 1)
     assert own_clock.waits == [SECOND, 2 * SECOND]
 
 
@@ -250,9 +250,9 @@ def test_vector_written_by_a_worker_that_died_before_completing_is_not_paid_agai
     world.run()
     world.reopen_jobs()
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.reused, len(world.provider.requests)) == (1, 1)
+    assert (report.reused, len(world.provider.requests)) == (1, 1)
     assert world.job_of(uid(0)).status is JobStatus.COMPLETED
 
 

@@ -1,4 +1,4 @@
-"""What an answer of OpenAI's embeddings API holds."""
+"""Reads the vectors out of an answer of OpenAI's embeddings API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from embed_pipeline.ports.embedding_provider import Vectors
 def decoded(body: bytes) -> tuple[Vectors, int]:
     """Rows in the order of their `index`, and the tokens paid for.
 
-    Read from the body itself: the SDK's models check nothing and cost more than the decoding.
+    The body is read directly: the SDK's models check nothing and cost more than the decoding.
     """
     try:
         # Many times faster than the standard library over the long strings that vectors are.
@@ -28,21 +28,21 @@ def decoded(body: bytes) -> tuple[Vectors, int]:
 
 
 def _tokens(usage: object) -> int:
-    """Zero where it cannot be read: vectors that are paid for are not thrown away for a number."""
-    told: Any = usage.get("total_tokens") if isinstance(usage, dict) else None
+    """Zero where it cannot be read: paid vectors are not thrown away for a missing number."""
+    reported: Any = usage.get("total_tokens") if isinstance(usage, dict) else None
     try:
-        return max(int(told), 0)
+        return max(int(reported), 0)
     except (OverflowError, TypeError, ValueError):
         return 0
 
 
 def _rows(items: list[dict[str, Any]]) -> Vectors:
-    """Each is let go of as it is read: an answer is many megabytes, and several come at once."""
+    """Each item is freed as it is read: answers have many megabytes, and several arrive at once."""
     vectors: Vectors | None = None
     for item in items:
         row = _row(item.pop("embedding"))
         if vectors is None:
-            # What no item fills stays without numbers, which nobody takes for a vector.
+            # Rows that no item fills stay NaN, which `checked` refuses.
             vectors = np.full((len(items), len(row)), np.nan, np.float32)
         if row.shape != vectors.shape[1:]:
             raise ValueError("their lengths differ")  # numpy would repeat a single number
@@ -58,6 +58,7 @@ def _rows(items: list[dict[str, Any]]) -> Vectors:
 def _row(embedding: str | list[float]) -> Vectors:
     if isinstance(embedding, str):
         return np.frombuffer(pybase64.b64decode(embedding, validate=True), "<f4")
-    # Some compatible servers know no base64. What float32 cannot hold becomes infinite: checked.
+    # Some compatible servers have no base64. What float32 cannot hold becomes infinite, and
+    # `checked` refuses it.
     with np.errstate(over="ignore"):
         return np.asarray(embedding, np.float64).astype(np.float32)

@@ -1,4 +1,4 @@
-"""An HTTP client that bounds a whole answer: by itself it bounds each wait for a piece of it."""
+"""An HTTP client that limits the time of a whole answer, not only of each read from the network."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ import openai
 
 
 class PunctualClient(openai.DefaultHttpxClient):
-    """Reads no further in an answer, or in an error, once the time of its request is over.
+    """Stops reading an answer, or an error, once the time of its request is over.
 
-    A wait that is under way then goes on until its own timeout, as does one for the headers.
+    A read that has begun, also that of the headers, still lasts until its own timeout. Redirects
+    are not followed: they would send the texts to a host that the settings have not checked.
     """
 
-    def __init__(self, *, patience: timedelta) -> None:
-        super().__init__()
-        self._patience = patience
+    def __init__(self, *, timeout: timedelta) -> None:
+        super().__init__(follow_redirects=False)
+        self._whole_timeout = timeout
 
     # The SDK's HTTP library changes its name between versions, so its types are not named.
     def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
-        """The answer, read in full: nobody here asks for a stream."""
-        until = time.monotonic() + self._patience.total_seconds()
+        """The answer, read in full: no caller here asks for a stream."""
+        until = time.monotonic() + self._whole_timeout.total_seconds()
         with closing(super().send(request, stream=True, **options)) as answer:
             body = b"".join(_in_time(answer.iter_raw(), until, request))
         return type(answer)(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 
 from pydantic import SecretStr
 
-from embed_pipeline.settings.endpoints import carries_credentials, endpoint_of
-from embed_pipeline.settings.findings import Findings
-from embed_pipeline.settings.kinds import listed
-from embed_pipeline.settings.postgres import PostgresUrl, postgres_url
-from embed_pipeline.settings.shape import Environment, ServerSettings
-from embed_pipeline.settings.variables import Variables
+from embed_pipeline.settings.groups.general import Environment
+from embed_pipeline.settings.parsing.addresses import (
+    PostgresUrl,
+    carries_credentials,
+    endpoint_of,
+    postgres_url,
+)
+from embed_pipeline.settings.parsing.kinds import listed
+from embed_pipeline.settings.parsing.variables import Findings, settings_of
 
 BOLT_PORT = 7687
 PLAIN = ("bolt", "neo4j")
@@ -23,13 +27,16 @@ NEO4J_DATABASE = re.compile(r"(?!(?i:system)$)[A-Za-z][A-Za-z0-9.-]{2,62}")
 POSTGRES_OPTIONS = frozenset({"host", "sslmode", "sslrootcert"})
 
 
-class ServerVariables(Variables):
-    """What the servers of queue and graph have in common."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """Complete where a store uses it: `neo4j_server` and `postgres_server` see to that."""
 
-    uri: str | None
-    user: str | None
-    password: SecretStr | None
-    database: str | None
+    uri: str
+    user: str
+    password: SecretStr
+    database: str
+    schema: str = ""
+    """Only PostgreSQL has one."""
     allow_plaintext: bool = False
 
     @property
@@ -37,20 +44,21 @@ class ServerVariables(Variables):
         return any((self.uri, self.user, self.password, self.database))
 
     def variable(self, part: str) -> str:
-        return str(type(self).model_fields[part].validation_alias)
+        """The variable that the part comes from."""
+        return settings_of(type(self))[part].variable
 
 
 def neo4j_server(
-    given: ServerVariables,
+    given: ServerSettings,
     role: str,
     default_database: str,
     environment: Environment,
     findings: Findings,
 ) -> ServerSettings | None:
     _require(given, ("uri", "password"), f"be set when the {role} store is neo4j", findings)
-    if given.uri is None or given.password is None:
+    if not given.uri or not given.password:
         return None
-    _check_bolt(given, given.uri, environment, findings)
+    _check_bolt(given, environment, findings)
     database = given.database or default_database
     if not NEO4J_DATABASE.fullmatch(database):
         findings.refuse(
@@ -58,45 +66,25 @@ def neo4j_server(
             "be a database name of 3 to 63 letters, digits, dots and dashes that starts with a"
             f" letter and is not system, got {database!r}",
         )
-    return ServerSettings(
-        uri=given.uri, user=given.user or "neo4j", password=given.password, database=database
-    )
+    return replace(given, user=given.user or "neo4j", database=database)
 
 
-def postgres_server(
-    given: ServerVariables, *, schema: str, findings: Findings
-) -> ServerSettings | None:
+def postgres_server(given: ServerSettings, findings: Findings) -> ServerSettings | None:
     """`PG*` variables and password files are not read, so all that is needed must be set."""
     must = "be set when the queue store is postgres"
     _require(given, ("uri", "user", "database"), must, findings)
-    if given.uri is None or given.user is None or given.database is None:
-        return None
-    url = _checked_postgres(given, given.uri, findings)
+    url = _checked_postgres(given, findings) if given.uri else None
     if url is None:
         return None
     if not url.is_loopback:
         _require(given, ("password",), f"{must} and its host is not loopback", findings)
-    return ServerSettings(
-        uri=_with_tls(given.uri, url),
-        user=given.user,
-        password=given.password or SecretStr(""),
-        database=given.database,
-        schema=schema,
-    )
+    return replace(given, uri=_with_tls(given.uri, url), password=given.password or SecretStr(""))
 
 
-def check_apart(
-    queue: ServerVariables,
-    queue_server: ServerSettings | None,
-    graph: ServerVariables,
-    graph_server: ServerSettings | None,
-    findings: Findings,
-) -> None:
+def check_apart(queue: ServerSettings, graph: ServerSettings, findings: Findings) -> None:
     """Two different addresses may still be one database; `init` compares what it reaches."""
     names = [given.variable(part) for given in (queue, graph) for part in ("uri", "database")]
-    if queue_server is None or graph_server is None or not findings.sound(*names):
-        return
-    if _bolt_place(queue_server) == _bolt_place(graph_server):
+    if findings.accepted(*names) and _bolt_place(queue) == _bolt_place(graph):
         findings.refuse(
             queue.variable("database"),
             f"be another database than {graph.variable('database')}, or be on another server"
@@ -104,22 +92,20 @@ def check_apart(
         )
 
 
-def _require(given: ServerVariables, parts: tuple[str, ...], must: str, findings: Findings) -> None:
+def _require(given: ServerSettings, parts: tuple[str, ...], must: str, findings: Findings) -> None:
     for part in parts:
-        if getattr(given, part) is None:
+        if not getattr(given, part):
             findings.refuse(given.variable(part), must)
 
 
-def _check_bolt(
-    given: ServerVariables, uri: str, environment: Environment, findings: Findings
-) -> None:
+def _check_bolt(given: ServerSettings, environment: Environment, findings: Findings) -> None:
     variable = given.variable("uri")
-    if _refuse_credentials(given, uri, findings):
+    if _refuse_credentials(given, findings):
         return
-    endpoint = endpoint_of(uri)
+    endpoint = endpoint_of(given.uri)
     schemes = PLAIN + ENCRYPTED + (SELF_SIGNED if environment is Environment.TEST else ())
     if endpoint is None or endpoint.scheme not in schemes or endpoint.path:
-        starts = listed((f"{scheme}://" for scheme in schemes), "or")
+        starts = listed(f"{scheme}://" for scheme in schemes)
         findings.refuse(variable, f"be {starts} followed by a host and perhaps a port")
     elif endpoint.has_query and endpoint.scheme.startswith("bolt"):
         findings.refuse(
@@ -129,11 +115,11 @@ def _check_bolt(
         _require_encryption(given, "use bolt+s:// or neo4j+s://", findings)
 
 
-def _checked_postgres(given: ServerVariables, uri: str, findings: Findings) -> PostgresUrl | None:
+def _checked_postgres(given: ServerSettings, findings: Findings) -> PostgresUrl | None:
     variable = given.variable("uri")
-    if _refuse_credentials(given, uri, findings):
+    if _refuse_credentials(given, findings):
         return None
-    url = postgres_url(uri)
+    url = postgres_url(given.uri)
     if url is None or url.has_path or not url.options <= POSTGRES_OPTIONS:
         findings.refuse(
             variable,
@@ -161,15 +147,15 @@ def _with_tls(uri: str, url: PostgresUrl) -> str:
     return f"{uri}{joint}{'&'.join(added)}" if added else uri
 
 
-def _refuse_credentials(given: ServerVariables, uri: str, findings: Findings) -> bool:
-    if not carries_credentials(uri):
+def _refuse_credentials(given: ServerSettings, findings: Findings) -> bool:
+    if not carries_credentials(given.uri):
         return False
     user, password = given.variable("user"), given.variable("password")
     findings.refuse(given.variable("uri"), f"not carry credentials: they are {user} and {password}")
     return True
 
 
-def _require_encryption(given: ServerVariables, remedy: str, findings: Findings) -> None:
+def _require_encryption(given: ServerSettings, remedy: str, findings: Findings) -> None:
     variable, permission = given.variable("uri"), _permission(given)
     if given.allow_plaintext:
         findings.note(f"{permission} is true: password and data travel unencrypted to {variable}.")
@@ -180,7 +166,7 @@ def _require_encryption(given: ServerVariables, remedy: str, findings: Findings)
         )
 
 
-def _permission(given: ServerVariables) -> str:
+def _permission(given: ServerSettings) -> str:
     role = "QUEUE" if given.variable("uri").startswith("EMBED_QUEUE") else "GRAPH"
     return f"EMBED_{role}_ALLOW_PLAINTEXT"
 

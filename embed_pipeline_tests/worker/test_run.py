@@ -103,9 +103,9 @@ def test_run_told_to_stop_sends_no_further_request(build: Build) -> None:
     deadline = world.deadline()
     world.provider.script.append(lambda _: deadline.stop())
 
-    tally = drain(world.services, owner="worker-a", deadline=deadline)
+    report = drain(world.services, owner="worker-a", deadline=deadline)
 
-    assert (tally.embedded, tally.released, tally.stop_reason) == (1, 2, StopReason.STOPPED)
+    assert (report.embedded, report.released, report.stop_reason) == (1, 2, StopReason.STOPPED)
 
 
 def test_run_ends_when_its_time_is_up_and_gives_back_what_is_left(build: Build) -> None:
@@ -113,9 +113,9 @@ def test_run_ends_when_its_time_is_up_and_gives_back_what_is_left(build: Build) 
     world.fill(10)
     world.provider.always = lambda _: world.clock.advance(MINUTE)
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.embedded, tally.released, tally.stop_reason) == (4, 6, StopReason.TIME_UP)
+    assert (report.embedded, report.released, report.stop_reason) == (4, 6, StopReason.TIME_UP)
     assert world.count(JobStatus.PROCESSING) == 0
 
 
@@ -123,18 +123,18 @@ def test_run_leases_no_further_batch_when_its_time_is_up(world: World) -> None:
     world.fill(10)
     world.provider.always = lambda _: world.clock.advance(MINUTE)
 
-    tally = world.run(limit=1)
+    report = world.run(limit=1)
 
-    assert (tally.leased, tally.embedded, tally.stop_reason) == (4, 4, StopReason.TIME_UP)
+    assert (report.leased, report.embedded, report.stop_reason) == (4, 4, StopReason.TIME_UP)
 
 
 def test_run_leases_batch_after_batch(world: World) -> None:
     world.fill(7)
 
-    tally = world.run(limit=3)
+    report = world.run(limit=3)
 
     assert [len(request) for request in world.provider.requests] == [3, 3, 1]
-    assert (tally.embedded, tally.stop_reason) == (7, StopReason.QUEUE_EMPTY)
+    assert (report.embedded, report.stop_reason) == (7, StopReason.QUEUE_EMPTY)
 
 
 def test_what_was_there_before_is_kept_out_of_garbage_collections_during_a_run(
@@ -159,9 +159,9 @@ def test_two_workers_share_a_queue_and_pay_for_each_text_once(build: Build) -> N
             pool.submit(one.run, owner="worker-a", limit=10),
             pool.submit(two.run, owner="worker-b", limit=10),
         ]
-    tallies = [run.result() for run in runs]
+    reports = [run.result() for run in runs]
 
-    assert sum(tally.embedded for tally in tallies) == 120
+    assert sum(report.embedded for report in reports) == 120
     assert len({*one.provider.texts, *two.provider.texts}) == 120
     assert len(one.provider.texts) + len(two.provider.texts) == 120
     assert all(one.is_embedded(uid(number)) for number in range(120))
@@ -171,15 +171,15 @@ def test_run_begins_with_the_lease_it_was_given(world: World) -> None:
     world.fill(3)
     first = lease_batch(world.services, owner="run-1", limit=2)
 
-    tally = drain(world.services, owner="run-1", first=first)
+    report = drain(world.services, owner="run-1", first=first)
 
-    assert (tally.leased, tally.embedded) == (3, 3)
+    assert (report.leased, report.embedded) == (3, 3)
 
 
 def test_empty_queue_ends_the_run_at_once(world: World) -> None:
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.leased, tally.stop_reason, tally.back_at) == (0, StopReason.QUEUE_EMPTY, None)
+    assert (report.leased, report.stop_reason, report.back_at) == (0, StopReason.QUEUE_EMPTY, None)
 
 
 def test_paused_queue_leases_nothing_and_says_why(world: World, logs: Logbook) -> None:

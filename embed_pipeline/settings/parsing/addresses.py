@@ -1,11 +1,10 @@
-"""Where a libpq URL leads, and whether what travels there can be read on the way."""
+"""Where a URI or a libpq URL leads, and whether the connection is encrypted."""
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
-
-from embed_pipeline.settings.endpoints import endpoint_of
 
 SCHEMES = ("postgresql", "postgres")
 ENCRYPTED = ("require", "verify-ca", "verify-full")
@@ -13,8 +12,54 @@ SSL_MODES = ("disable", "allow", "prefer", *ENCRYPTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    scheme: str
+    host: str
+    port: int | None
+    path: str
+    has_query: bool
+
+    @property
+    def is_loopback(self) -> bool:
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:  # a name may resolve to any address
+            return False
+
+    def server(self, default_port: int) -> tuple[str, int]:
+        """Equal for two spellings of the usual loopback address."""
+        host = "localhost" if self.host in ("127.0.0.1", "::1") else self.host
+        return host, self.port or default_port
+
+
+def carries_credentials(uri: str) -> bool:
+    """Any "@" counts: an unescaped "/" in a password moves it out of the part before the host."""
+    return "@" in uri
+
+
+def endpoint_of(uri: str) -> Endpoint | None:
+    """None when the text is not a URI with a host."""
+    try:
+        parts = urlsplit(uri)
+        port = parts.port
+    except ValueError:
+        return None
+    if not parts.hostname or any(character.isspace() for character in uri):
+        return None
+    return Endpoint(
+        scheme=parts.scheme,
+        host=parts.hostname.rstrip("."),
+        port=port,
+        path=parts.path.rstrip("/"),
+        has_query=bool(parts.query or parts.fragment),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresUrl:
-    """`hosts` are those that a connection may really go to; a folder is a Unix socket's."""
+    """`hosts` are all that a connection may go to; one that is a folder is a Unix socket's."""
 
     hosts: tuple[str, ...]
     password: str | None
@@ -33,14 +78,14 @@ class PostgresUrl:
 
 
 def postgres_url(text: str) -> PostgresUrl | None:
-    """None when libpq could not use it, or might understand it otherwise than we do.
+    """None when libpq could not use it, or might read it differently.
 
-    Without a host libpq asks PGHOST, so that nobody could say here where the jobs go; a bare "#"
-    or a second "@" ends the credentials elsewhere for libpq than for the standard library.
+    Without a host libpq uses PGHOST, so the host would be unknown here. A bare "#" or a second "@"
+    ends the credentials at another place for libpq than for the standard library.
     """
     try:
         parts = urlsplit(text)
-        query = parts.query.replace("+", "%2B")  # libpq's plus is no blank
+        query = parts.query.replace("+", "%2B")  # libpq does not read + as a blank
         options = parse_qs(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError:
         return None
@@ -48,9 +93,9 @@ def postgres_url(text: str) -> PostgresUrl | None:
     ambiguous = "#" in text or text.count("@") > parts.netloc.count("@") or "@" in user_info
     if parts.scheme not in SCHEMES or ambiguous or any(letter.isspace() for letter in text):
         return None
-    # A later word wins in libpq too, and an address wins over a name.
+    # As in libpq the last of a repeated option wins, and an address wins over a name.
     elsewhere = options.get("hostaddr", options.get("host"))
-    hosts = _listed(elsewhere[-1]) if elsewhere else _hosts_of(host_part)
+    hosts = tuple(elsewhere[-1].split(",")) if elsewhere else _hosts_of(host_part)
     sslmode = options.get("sslmode", [None])[-1]
     if not hosts or "" in hosts or sslmode not in (None, *SSL_MODES):
         return None
@@ -72,10 +117,6 @@ def _hosts_of(host_part: str) -> tuple[str, ...]:
         name = place[1:].partition("]")[0] if place.startswith("[") else place.partition(":")[0]
         found.append(unquote(name))
     return tuple(found)
-
-
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(text.split(","))
 
 
 def _is_local(host: str) -> bool:

@@ -19,11 +19,11 @@ def test_text_changed_between_enqueue_and_embedding_is_never_sent_in_its_old_for
     world.create(entity(0, "old"))
     world.write_as_another_program(uid(0), "new")
 
-    tally = world.run()
+    report = world.run()
 
     assert world.provider.texts == ["entity 0\nnew"]
     assert world.has_vector_of(uid(0), "entity 0\nnew")
-    assert (tally.superseded, tally.embedded) == (1, 1)
+    assert (report.superseded, report.embedded) == (1, 1)
     assert [job.status for job in world.jobs_of(uid(0))] == [JobStatus.COMPLETED] * 2
 
 
@@ -51,12 +51,12 @@ def test_job_of_a_vanished_entity_fails_for_good_without_a_call_or_harm_to_healt
     else:
         world.graph.soft_delete([uid(number) for number in range(7)])
 
-    tally = world.run()
+    report = world.run()
 
     gone = world.job_of(uid(0))
     assert (gone.status, gone.error_category) == (JobStatus.FAILED, ErrorCategory.PERMANENT)
     assert (gone.fail_code, gone.fail_reason) == ("entity_gone", "EntityGone")
-    assert (tally.failed, tally.embedded) == (7, 1)
+    assert (report.failed, report.embedded) == (7, 1)
     assert world.provider.texts == ["entity 7\nnote 7"]
     health = world.jobs.health.report()
     assert (health.status, health.consecutive_failures) == (HealthStatus.HEALTHY, 0)
