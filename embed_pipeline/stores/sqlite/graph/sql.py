@@ -55,13 +55,6 @@ WHERE e.{valid_to} IS NULL AND (:entity_type IS NULL OR e.{entity_type} = :entit
 
 # -- entities with what is known of their vectors -------------------------------------------
 
-READ_FACTS = """
-SELECT v.uid AS uid, v.vector_property AS property, {facts}
-FROM json_each(:uids) AS asked
-CROSS JOIN embedding_vectors AS v ON v.uid = asked.value
-WHERE v.vector_property IN (SELECT value FROM json_each(:properties))
-"""
-
 READ_WITH_FACTS = """
 SELECT {read}, {facts}
 FROM json_each(:uids) AS asked
