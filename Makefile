@@ -18,7 +18,7 @@ INSTALL = -m pip install --quiet --disable-pip-version-check --no-deps
 export EMBED_HOME DAGSTER_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help install run dev neo4j docs test test-ui lint format stress soak benchmarks lock clean
+.PHONY: help install run dev neo4j docs test test-slow test-ui lint format stress soak benchmarks lock clean
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,9 +55,14 @@ dev: $(INSTALLED) $(DAGSTER_HOME)/dagster.yaml  ## Open the Dagster UI on the sa
 neo4j: $(INSTALLED)  ## Start the two Neo4j servers of the tests and print how to use them.
 	@$(BIN)/python -m embed_pipeline_tests.neo4j_bed --home $(EMBED_HOME)/neo4j
 
-test: $(INSTALLED)  ## Check style and types, run all tests.
+PYTEST = $(BIN)/pytest -n auto --dist loadfile --durations=20
+
+test: $(INSTALLED)  ## Check style and types, run the tests.
 	@$(BIN)/python -m embed_pipeline_tests.neo4j_bed.fetch & \
-	$(MAKE) --no-print-directory lint && $(BIN)/pytest -n auto --dist loadfile
+	$(MAKE) --no-print-directory lint && $(PYTEST)
+
+test-slow: $(INSTALLED)  ## Run the tests of long outages, kills and other versions of the servers.
+	@$(PYTEST) -m slow
 
 test-ui: $(INSTALLED)  ## Run the tests of the UI in Chromium, which is installed where it is missing.
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \

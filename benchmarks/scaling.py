@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.queue.ours import MODEL, Ours
 from benchmarks.servers import production_server
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
-from embed_pipeline.stores.neo4j.queue.backend import QueueDatabase
+from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
 from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline_tests.neo4j_bed import QUEUE
@@ -88,8 +88,8 @@ def lease_and_complete(store: Neo4jJobStore, owner: str, batch: int) -> int:
     return len(store.complete(lease, lease.job_ids).done)
 
 
-def opened(address: Address) -> QueueDatabase:
-    return QueueDatabase(
+def opened(address: Address) -> Neo4jQueue:
+    return Neo4jQueue(
         Neo4jDatabase(
             address.uri, user=address.user, password=address.password, database=address.database
         )

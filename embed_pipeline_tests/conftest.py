@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,12 +16,18 @@ pytest.register_assert_rewrite("embed_pipeline_tests.contracts")
 
 pytest_plugins = ["embed_pipeline_tests.neo4j_bed.fixtures", "embed_pipeline_tests.postgres_server"]
 
-from embed_pipeline_tests.clocks import FakeClock  # noqa: E402  (after the rewrite is registered)
+from embed_pipeline_tests import ramdisk  # noqa: E402  (after the rewrite is registered)
+from embed_pipeline_tests.clocks import FakeClock  # noqa: E402
 
 
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if folder := ramdisk.move_temporary_files():
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

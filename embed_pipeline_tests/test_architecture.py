@@ -38,13 +38,7 @@ HOMES = {
     "dagster": {"defs", "definitions"},
     "neo4j": {"stores.neo4j"},
     "sqlite3": {"stores.sqlite"},
-    "openai": {
-        "providers.openai",
-        "providers.azure",
-        "providers.openai_deadline",
-        "providers.openai_embeddings",
-        "providers.openai_errors",
-    },
+    "openai": {"providers.openai", "providers.azure"},
     "bpe_openai": {"providers.tokens"},
     "wordllama": {"providers.local"},
     "psycopg": {"reaper", "stores.postgres"},
@@ -57,7 +51,8 @@ HOMES = {
     "anyio": {"interfaces.mcp"},
     "structlog": {"telemetry"},
     "pydantic": {"settings", "defs", "interfaces.mcp"},
-    "pydantic_settings": {"settings"},
+    "dotenv": {"settings"},
+    "pydantic_core": {"providers.openai"},
 }
 
 BACKENDS = {"sqlite", "neo4j", "postgres"}

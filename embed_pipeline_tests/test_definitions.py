@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -66,17 +67,30 @@ def repository(built: dg.Definitions) -> RepositoryDefinition:
     return built.get_repository_def()
 
 
-def test_the_five_ops_and_the_jobs_exist_by_their_exact_names(tmp_path: Path) -> None:
-    built = repository(definitions(tmp_path))
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> RepositoryDefinition:
+    """Built once, because no test changes it."""
+    return repository(definitions(tmp_path_factory.mktemp("home")))
 
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dg.DagsterInstance]:
+    """On disk: a schedule opens its instance by a reference, which one in memory does not have."""
+    with dg.DagsterInstance.local_temp(str(tmp_path_factory.mktemp("dagster"))) as instance:
+        yield instance
+
+
+def test_the_five_ops_and_the_jobs_exist_by_their_exact_names(built: RepositoryDefinition) -> None:
     jobs = [built.get_job(name) for name in JOBS]
 
     assert {name for name in built.job_names if not name.startswith("__")} >= JOBS
     assert {op.name for job in jobs for op in job.all_node_defs} >= OPS
 
 
-def test_embed_job_recovers_before_it_leases_and_leases_before_it_embeds(tmp_path: Path) -> None:
-    job = repository(definitions(tmp_path)).get_job("embed_job")
+def test_embed_job_recovers_before_it_leases_and_leases_before_it_embeds(
+    built: RepositoryDefinition,
+) -> None:
+    job = built.get_job("embed_job")
 
     assert [node.name for node in job.nodes_in_topological_order] == [
         "recover_stale",
@@ -86,8 +100,10 @@ def test_embed_job_recovers_before_it_leases_and_leases_before_it_embeds(tmp_pat
 
 
 @pytest.mark.parametrize("name", sorted(JOBS))
-def test_every_job_runs_in_one_process_and_ends_in_time(tmp_path: Path, name: str) -> None:
-    job = repository(definitions(tmp_path)).get_job(name)
+def test_every_job_runs_in_one_process_and_ends_in_time(
+    built: RepositoryDefinition, name: str
+) -> None:
+    job = built.get_job(name)
 
     assert job.executor_def.name == "in_process"
     assert int(job.tags["dagster/max_runtime"]) > 0
@@ -128,15 +144,11 @@ def test_sensors_and_schedules_run_by_themselves_except_in_tests(
     ],
 )
 def test_schedules_come_by_the_clock_but_pile_up_no_runs(
-    tmp_path: Path, name: str, cron: str, job: str
+    built: RepositoryDefinition, instance: dg.DagsterInstance, name: str, cron: str, job: str
 ) -> None:
-    built = repository(definitions(tmp_path))
     schedule = built.get_schedule_def(name)
 
-    with (
-        dg.DagsterInstance.local_temp(str(tmp_path)) as instance,
-        dg.build_schedule_context(instance=instance, repository_def=built) as context,
-    ):
+    with dg.build_schedule_context(instance=instance, repository_def=built) as context:
         first = schedule.evaluate_tick(context)
         add_run(instance, dg.DagsterRunStatus.QUEUED, job=job)
         second = schedule.evaluate_tick(context)
@@ -149,9 +161,9 @@ def test_schedules_come_by_the_clock_but_pile_up_no_runs(
 
 @pytest.mark.parametrize("name", sorted(JOBS))
 def test_every_field_of_the_launchpad_is_described_and_has_a_default(
-    tmp_path: Path, name: str
+    built: RepositoryDefinition, name: str
 ) -> None:
-    job = repository(definitions(tmp_path)).get_job(name)
+    job = built.get_job(name)
 
     fields = [
         (f"{op.name}.{field}", declared)
@@ -168,9 +180,11 @@ def test_every_field_of_the_launchpad_is_described_and_has_a_default(
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda path: path.stem
 )
-def test_every_example_of_a_run_config_fits_the_job_it_names(tmp_path: Path, path: Path) -> None:
+def test_every_example_of_a_run_config_fits_the_job_it_names(
+    built: RepositoryDefinition, path: Path
+) -> None:
     (name,) = re.findall(r"-j (\w+) -c config/" + path.name, path.read_text())
-    job = repository(definitions(tmp_path)).get_job(name)
+    job = built.get_job(name)
 
     assert dg.validate_run_config(job, yaml.safe_load(path.read_text()))
 
@@ -183,8 +197,8 @@ def test_every_lane_is_bounded_or_left_to_people_on_purpose() -> None:
     assert {limit["value"] for limit in limits} | {"control"} == set(LANES)
 
 
-def test_assets_and_their_checks_are_there(tmp_path: Path) -> None:
-    graph = repository(definitions(tmp_path)).asset_graph
+def test_assets_and_their_checks_are_there(built: RepositoryDefinition) -> None:
+    graph = built.asset_graph
 
     assert {key.to_user_string() for key in graph.get_all_asset_keys()} == {
         "entity_embeddings",
@@ -199,9 +213,9 @@ def test_assets_and_their_checks_are_there(tmp_path: Path) -> None:
     }
 
 
-def test_sensors_ask_for_less_than_the_daemons_loop_to_get_it(tmp_path: Path) -> None:
+def test_sensors_ask_for_less_than_the_daemons_loop_to_get_it(built: RepositoryDefinition) -> None:
     """Asking for its 5 seconds would often miss a round."""
-    sensors = repository(definitions(tmp_path)).sensor_defs
+    sensors = built.sensor_defs
 
     assert {sensor.minimum_interval_seconds for sensor in sensors} == {4}
 

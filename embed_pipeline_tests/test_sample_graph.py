@@ -13,7 +13,7 @@ from embed_pipeline import wiring
 from embed_pipeline.domain.entity import EntityMapping, NewEntity
 from embed_pipeline.settings import load_settings
 from embed_pipeline.usecases.files.formats import BadRow
-from embed_pipeline.usecases.files.formats.csv_rows import read_csv
+from embed_pipeline.usecases.files.formats.csv_files import read_csv
 from embed_pipeline.usecases.files.load import load_file
 from embed_pipeline.usecases.insight.search import search
 from embed_pipeline.worker.context import Services

@@ -18,11 +18,11 @@ from embed_pipeline.domain.job import EntityUid, JobRequest
 from embed_pipeline.domain.policy import QueuePolicy
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
-from embed_pipeline.stores.neo4j.queue.backend import QueueDatabase
+from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
 from embed_pipeline.stores.neo4j.setup import schema
+from embed_pipeline.stores.queue.job_store import QueueJobStore
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline_tests.neo4j_bed import QUEUE
 
 MODEL = "mock/mock@64"
@@ -91,7 +91,7 @@ class Ours(Contestant):
 def sqlite() -> Iterator[Contestant]:
     with tempfile.TemporaryDirectory(prefix="queue-benchmark-") as folder:
         path = Path(folder) / "queue.sqlite"
-        contestant = Ours("SQLite", lambda policy: SqliteJobStore(QueueFile(path), policy=policy))
+        contestant = Ours("SQLite", lambda policy: QueueJobStore(QueueFile(path), policy=policy))
         try:
             yield contestant
         finally:
@@ -113,7 +113,7 @@ def neo4j() -> Iterator[Contestant]:
             )
             schema.prepare_queue(database)
             contestant = Ours(
-                "Neo4j", lambda policy: Neo4jJobStore(QueueDatabase(database), policy=policy)
+                "Neo4j", lambda policy: Neo4jJobStore(Neo4jQueue(database), policy=policy)
             )
             yield contestant
             contestant.close()

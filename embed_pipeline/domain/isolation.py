@@ -7,6 +7,7 @@ company at every strike instead of failing everybody who was near.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import NamedTuple
 
 
 class Tier(IntEnum):
@@ -25,12 +26,21 @@ def tier_of(strikes: int) -> Tier:
     return Tier.SMALL if strikes >= SMALL_FROM_STRIKES else Tier.NORMAL
 
 
-def lease_order(*, rank: int, due: int, tier: int, probing: bool) -> tuple[int, int, int]:
+class Head(NamedTuple):
+    """The first due job of a rank and a tier; `due` is its time in milliseconds."""
+
+    rank: int
+    tier: int
+    due: int
+
+
+def lease_order(head: Head, *, probing: bool) -> tuple[int, int, int]:
     """What the heads of the queue are sorted by; the first one decides what a lease takes.
 
     A probe goes to the job that has waited longest, whatever its priority: a failed one is put
-    behind the others, and would else be the first again as soon as it is due.
+    behind the others, and would otherwise be the first again as soon as it is due.
     """
+    rank, tier, due = head
     return (due, rank, tier) if probing else (rank, due, tier)
 
 

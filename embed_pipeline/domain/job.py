@@ -13,8 +13,13 @@ from embed_pipeline.errors import ErrorCategory
 
 JobId = NewType("JobId", str)
 EntityUid = NewType("EntityUid", str)
+JobKey = tuple[EntityUid, str, str]
+"""Entity, model and version: at most one live job has it."""
 
 LOWEST_PRIORITY, DEFAULT_PRIORITY, HIGHEST_PRIORITY = 0, 5, 9
+
+RANKS = range(-HIGHEST_PRIORITY, -LOWEST_PRIORITY + 1)
+"""The negative priority, by which indexes are ordered: the most urgent rank is the lowest."""
 
 ENTITY_GONE = "entity_gone"
 """`fail_code` of a job whose entity was deleted: the only failure that a plain enqueue revives."""
@@ -79,6 +84,10 @@ class EmbedJob:
     fail_code: str | None = None
     fail_reason: str | None = None
 
+    @property
+    def key(self) -> JobKey:
+        return (self.entity_uid, self.model, self.version)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
@@ -104,7 +113,7 @@ class JobRequest:
             )
 
     @property
-    def key(self) -> tuple[EntityUid, str, str]:
+    def key(self) -> JobKey:
         return (self.entity_uid, self.model, self.version)
 
 
@@ -162,6 +171,13 @@ class CleanupReport:
     @property
     def jobs(self) -> int:
         return self.completed + self.failed
+
+    def plus(self, other: CleanupReport) -> CleanupReport:
+        return CleanupReport(
+            completed=self.completed + other.completed,
+            failed=self.failed + other.failed,
+            events=self.events + other.events,
+        )
 
 
 def provider_of(model: str) -> str:

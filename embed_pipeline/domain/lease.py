@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -46,10 +45,6 @@ class Lease:
     @property
     def job_ids(self) -> tuple[JobId, ...]:
         return tuple(job.id for job in self.jobs)
-
-    def remainder(self, started: Collection[JobId]) -> tuple[JobId, ...]:
-        """The jobs that nobody has begun."""
-        return tuple(job.id for job in self.jobs if job.id not in started)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from embed_pipeline.domain.job import EmbedJob, JobId
+from embed_pipeline.domain import transition
+from embed_pipeline.domain.job import LEASE_EXPIRED, LEASE_TIMEOUT, EmbedJob, FailureRecord, JobId
+from embed_pipeline.errors import ErrorCategory
+
+WORKER_KILLER = FailureRecord(
+    category=ErrorCategory.PERMANENT,
+    error_type="LeaseExpired",
+    message="every worker that took this job ended without finishing it",
+    fail_code=LEASE_TIMEOUT,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +43,7 @@ class Fate(StrEnum):
     PENDING = "pending"
     FAILED = "failed"
     WAITING = "waiting"
-    """Exhausted, but nobody else completed either: it waits, and health is CRITICAL."""
+    """Exhausted, but no other job completed either: it waits, and health is CRITICAL."""
 
 
 def fate_of(job: EmbedJob, *, policy: RecoveryPolicy, last_success_at: datetime | None) -> Fate:
@@ -53,6 +62,14 @@ def _others_completed_since(job: EmbedJob, last_success_at: datetime | None) -> 
     return job.recovered_at is None or last_success_at >= job.recovered_at
 
 
+def after_recovery(job: EmbedJob, fate: Fate, *, policy: RecoveryPolicy, now: datetime) -> EmbedJob:
+    counted = replace(job, recoveries=job.recoveries + 1, recovered_at=now, strikes=job.strikes + 1)
+    if fate is Fate.FAILED:
+        return transition.failed(counted, WORKER_KILLER, now=now, reason=LEASE_EXPIRED)
+    available_at = now + policy.backoff(counted.recoveries)
+    return transition.pending_again(counted, available_at=available_at)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveredJob:
     id: JobId
@@ -61,7 +78,7 @@ class RecoveredJob:
     recoveries: int
     fate: Fate
     silent_for: timedelta | None = None
-    """How long its worker had not been heard of."""
+    """How long ago its worker's last heartbeat was."""
 
 
 @dataclass(frozen=True, slots=True)

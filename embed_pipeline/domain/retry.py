@@ -1,20 +1,13 @@
-"""After an error: another attempt, the end of the job, or the end of all work."""
+"""After an error: another attempt later, or the end of the job."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import timedelta
-from enum import StrEnum
-from typing import assert_never
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
-from embed_pipeline.domain.job import EmbedJob
+from embed_pipeline.domain import transition
+from embed_pipeline.domain.job import ENTITY_GONE, Again, EmbedJob, FailureRecord
 from embed_pipeline.errors import ErrorCategory
-
-
-class Verdict(StrEnum):
-    RETRY = "retry"
-    FAIL = "fail"
-    HALT = "halt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +25,25 @@ class RetryPolicy:
         return min(doubled, self.ceiling) * (1 + self.jitter * chance)
 
 
-def verdict_for(job: EmbedJob, category: ErrorCategory) -> Verdict:
-    match category:
-        case ErrorCategory.CRITICAL:
-            return Verdict.HALT
-        case ErrorCategory.PERMANENT:
-            return Verdict.FAIL
-        case ErrorCategory.TRANSIENT:
-            return Verdict.RETRY if job.attempts + 1 < job.max_attempts else Verdict.FAIL
-        case _:
-            assert_never(category)
+def after_failure(
+    job: EmbedJob, failure: FailureRecord, *, policy: RetryPolicy, now: datetime, chance: float
+) -> EmbedJob:
+    """The job with the attempt charged: pending again, or failed."""
+    charged = replace(job, attempts=job.attempts + 1)
+    is_last = charged.attempts >= job.max_attempts
+    if failure.category is ErrorCategory.TRANSIENT and not is_last:
+        available_at = now + policy.backoff(charged.attempts, chance=chance)
+        return transition.with_error(
+            transition.pending_again(charged, available_at=available_at), failure
+        )
+    if _outlives_failure(job.again, failure.fail_code):
+        return transition.restarted(job, now=now)
+    return transition.failed(charged, failure, now=now, reason=failure.error_type)
+
+
+def _outlives_failure(again: Again, fail_code: str | None) -> bool:
+    """Whether a job that was asked for again goes on after its final failure.
+
+    It does if that request, coming a little later, would have revived the failed job.
+    """
+    return again is Again.FORCED or (again is Again.YES and fail_code == ENTITY_GONE)

@@ -8,12 +8,16 @@ admits nearly 2N (a full bucket, then the refill), which a provider answers with
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 SUB_BUCKETS = 60
 SHORTEST_GRANT = timedelta(milliseconds=250)
 """A busy machine and a database far away need that much between a grant and its request."""
+
+OPEN_GRANTS = 500
+"""How many grants are remembered that were neither returned nor recorded. An older one counts as
+it was taken, which is on the safe side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +76,35 @@ class Window:
     """What was granted, by the bucket's start, and until when the provider asked for a pause.
 
     Buckets are known by their start and not by a number: another interval after a change of
-    settings then still reads them right.
+    settings then still reads them right. `grants` are those that may still be returned, by id,
+    with their buckets: whatever is repeated after a lost answer is done once.
     """
 
-    buckets: Mapping[datetime, Spent]
+    buckets: Mapping[datetime, Spent] = field(default_factory=dict)
+    grants: Mapping[str, datetime] = field(default_factory=dict)
     paused_until: datetime | None = None
+
+    def with_grant(self, grant: Grant, limit: RateLimit, now: datetime) -> Window:
+        spent = self.with_spent(grant.bucket, grant.cost, limit, now)
+        open_grants = [*spent.grants.items(), (grant.id, grant.bucket)]
+        return replace(spent, grants=dict(open_grants[-OPEN_GRANTS:]))
+
+    def with_spent(self, bucket: datetime, cost: Spent, limit: RateLimit, now: datetime) -> Window:
+        """More in this bucket, and without what has stopped to count."""
+        oldest = limit.oldest_counting(now)
+        counting = {at: spent for at, spent in self.buckets.items() if at >= oldest}
+        counting[bucket] = counting.get(bucket, Spent()).plus(cost)
+        grants = {id_: at for id_, at in self.grants.items() if at >= oldest}
+        return replace(self, buckets=counting, grants=grants)
+
+    def without_grant(self, grant: Grant, *, back: Spent) -> Window:
+        """With `back` returned; unchanged when the grant was returned or recorded before."""
+        if grant.id not in self.grants or grant.bucket not in self.buckets:
+            return self
+        spent = self.buckets[grant.bucket]
+        left = Spent(max(0, spent.requests - back.requests), max(0, spent.tokens - back.tokens))
+        grants = {id_: at for id_, at in self.grants.items() if id_ != grant.id}
+        return replace(self, buckets={**self.buckets, grant.bucket: left}, grants=grants)
 
     def spent(self, limit: RateLimit, now: datetime) -> Spent:
         oldest = limit.oldest_counting(now)
@@ -125,11 +153,14 @@ def fits(limit: RateLimit, spent: Spent, cost: Spent) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """The right to send `cost` before `valid_until`; later it must be given back and taken anew."""
+    """The right to send `cost` within `RateLimit.grant_lasts`; later it must be given back.
 
+    The id is made before the database is asked, so that a call can be repeated.
+    """
+
+    id: str
     cost: Spent
     bucket: datetime
-    valid_until: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

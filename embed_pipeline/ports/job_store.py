@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from embed_pipeline.domain.control import ControlState
 from embed_pipeline.domain.job import (
     CleanupReport,
     EmbedJob,
@@ -53,6 +54,10 @@ class JobStore(Protocol):
     @property
     @abstractmethod
     def history(self) -> JobHistory: ...
+
+    @abstractmethod
+    def control_state(self, *, provider: str) -> ControlState:
+        """The switch and the breakers of this provider and of the graph, in one transaction."""
 
     @abstractmethod
     def enqueue(self, requests: Sequence[JobRequest]) -> EnqueueReport:

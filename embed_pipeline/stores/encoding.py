@@ -1,18 +1,14 @@
-"""How every backend writes things down: moments as numbers, shared state as small documents."""
+"""How every backend writes things down: times as numbers, errors as fields."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from embed_pipeline.domain.breaker import Breaker
-from embed_pipeline.domain.health import HealthRecord
 from embed_pipeline.domain.job import EmbedJob, FailureRecord, JobStatus
-from embed_pipeline.domain.switch import Switch, SwitchState
-
-Document = Mapping[str, Any]
 
 MILLISECOND = timedelta(milliseconds=1)
 MICROSECOND = timedelta(microseconds=1)
@@ -23,6 +19,11 @@ FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
 INVALID_TIME = EPOCH
 """An end of validity that cannot be read as a time: the entity is not valid all the same."""
+
+Document = dict[str, Any]
+"""A small JSON object that all workers share."""
+
+JOB_FIELDS = tuple(field.name for field in fields(EmbedJob))
 
 STATUSES = {status.value: status for status in JobStatus}
 """By value; the enum's own look-up costs ten times as much, and is made for every job."""
@@ -65,21 +66,12 @@ def from_us(value: int) -> datetime:
     return EPOCH + value * MICROSECOND
 
 
-def moment_or_none(value: int | None) -> datetime | None:
+def time_or_none(value: int | None) -> datetime | None:
     return None if value is None else from_ms(value)
 
 
 def ms_or_none(moment: datetime | None) -> int | None:
     return None if moment is None else to_ms(moment)
-
-
-def page_start(job: EmbedJob | None, *, since: datetime | None) -> tuple[int, str]:
-    """Time and id where a page of ended jobs begins: behind the job, never before `since`."""
-    # No id is empty, so the first page is behind nothing.
-    first = (to_ms(since) if since else 0, "")
-    if job is None or job.processed_at is None:
-        return first
-    return max(first, (to_ms(job.processed_at), job.id))
 
 
 def failure_fields(failure: FailureRecord) -> dict[str, str | None]:
@@ -91,57 +83,12 @@ def failure_fields(failure: FailureRecord) -> dict[str, str | None]:
     }
 
 
-def switch_document(switch: Switch) -> dict[str, Any]:
-    return {
-        "state": switch.state.value,
-        "reason": switch.reason,
-        "since": ms_or_none(switch.since),
-        "generation": switch.generation,
-    }
+def job_fields(job: EmbedJob) -> dict[str, Any]:
+    """All fields of a job by name: times in milliseconds, enums by their value."""
+    return {name: _plain(getattr(job, name)) for name in JOB_FIELDS}
 
 
-def switch_of(document: Document) -> Switch:
-    return Switch(
-        state=SwitchState(document["state"]),
-        reason=document["reason"],
-        since=moment_or_none(document["since"]),
-        generation=document["generation"],
-    )
-
-
-def breaker_document(breaker: Breaker) -> dict[str, Any]:
-    return {
-        "name": breaker.name,
-        "generation": breaker.generation,
-        "level": breaker.level,
-        "until": ms_or_none(breaker.until),
-        "reason": breaker.reason,
-    }
-
-
-def breaker_of(document: Document) -> Breaker:
-    return Breaker(
-        name=document["name"],
-        generation=document["generation"],
-        level=document["level"],
-        until=moment_or_none(document["until"]),
-        reason=document["reason"],
-    )
-
-
-def health_document(health: HealthRecord) -> dict[str, Any]:
-    return {
-        "consecutive_failures": health.consecutive_failures,
-        "last_success_at": ms_or_none(health.last_success_at),
-        "recent": health.recent,
-        "crash_loop": health.crash_loop,
-    }
-
-
-def health_of(document: Document) -> HealthRecord:
-    return HealthRecord(
-        consecutive_failures=document["consecutive_failures"],
-        last_success_at=moment_or_none(document["last_success_at"]),
-        recent=tuple(document["recent"]),
-        crash_loop=document["crash_loop"],
-    )
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return to_ms(value)
+    return value.value if isinstance(value, Enum) else value

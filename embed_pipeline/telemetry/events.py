@@ -190,7 +190,7 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         ),
         "tool.failed": EventKind(ERROR, "Tool {tool} failed because of a bug.", ("tool", *_ERROR)),
         "store.apoc_missing": EventKind(
-            WARNING, "APOC is not installed; cleanup uses CALL IN TRANSACTIONS."
+            WARNING, "APOC is not installed; cleanup deletes in small transactions of its own."
         ),
         "settings.noted": EventKind(WARNING, "Note about a setting."),
     }

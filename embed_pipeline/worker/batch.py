@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 
-from embed_pipeline.domain.breaker import GRAPH
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.isolation import Tier, tier_of
 from embed_pipeline.domain.job import EmbedJob, EntityUid, FailureRecord, JobId
@@ -36,9 +35,9 @@ class LeasedBatch:
         self.report = RunReport(leased=len(lease.jobs))
         self.entities: Mapping[EntityUid, Entity] = {}
         self._open: dict[JobId, EmbedJob] = {job.id: job for job in lease.jobs}
-        self.switch_seen = services.jobs.switch.read().generation
-        self.graph_seen = services.jobs.breakers.read(GRAPH)
-        self._begun = services.clock.monotonic()
+        self.control = services.jobs.control_state(provider=services.provider.name)
+        """As it was before the batch was read: decides what errors of the graph mean."""
+        self._started = services.clock.monotonic()
         self.heartbeat = Heartbeat(
             services.jobs,
             lease,
@@ -84,6 +83,7 @@ class LeasedBatch:
         return len(result.done)
 
     def release(self, job_ids: Sequence[JobId]) -> None:
+        """Return unstarted jobs to pending."""
         if not job_ids:
             return
         released = self.services.jobs.release(self.lease, job_ids)
@@ -99,6 +99,7 @@ class LeasedBatch:
         strike: bool = False,
         delay: timedelta = timedelta(0),
     ) -> None:
+        """Return started jobs to pending; no attempt is charged."""
         if not jobs:
             return
         result = self.services.jobs.defer(
@@ -112,12 +113,13 @@ class LeasedBatch:
             job_ids=_ids(jobs),
             entity_names=[self._name_of(job) for job in jobs],
             attempts=[job.attempts for job in jobs],
-            **self._circumstances(failure, limiter=self.services.limiter.allowance()),
+            **self._error_facts(failure, limiter=self.services.limiter.allowance()),
         )
 
     def fail(
         self, jobs: Sequence[EmbedJob], failure: FailureRecord, *, is_counted: bool = False
     ) -> None:
+        """Charge an attempt: another one later, or the end of the job."""
         if not jobs:
             return
         failures = {job.id: failure for job in jobs}
@@ -158,10 +160,10 @@ class LeasedBatch:
             max_attempts=job.max_attempts,
             cache="miss",
             observations=entity.texts if entity else None,
-            **self._circumstances(failure, limiter=limiter),
+            **self._error_facts(failure, limiter=limiter),
         )
 
-    def _circumstances(self, failure: FailureRecord, *, limiter: object) -> dict[str, object]:
+    def _error_facts(self, failure: FailureRecord, *, limiter: object) -> dict[str, object]:
         """What every log line about an error contains."""
         return {
             "operation": "embed",
@@ -178,7 +180,7 @@ class LeasedBatch:
         entity = self.entities.get(job.entity_uid)
         return entity.name if entity else job.entity_uid
 
-    def _forget(self, job_ids: Iterable[JobId]) -> None:
+    def _forget(self, job_ids: Collection[JobId]) -> None:
         for job_id in job_ids:
             self._open.pop(job_id, None)
         self.heartbeat.stop_extending(job_ids)
@@ -190,7 +192,7 @@ class LeasedBatch:
             breakers.give_back_probe(provider, seen=self.lease.breaker_seen)
 
     def _measure(self) -> None:
-        self.report.seconds = self.services.clock.monotonic() - self._begun
+        self.report.seconds = self.services.clock.monotonic() - self._started
         emit(
             "batch.measured",
             worker_id=self.lease.owner,

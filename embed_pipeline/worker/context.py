@@ -1,4 +1,4 @@
-"""What a worker works with: the ports, and how long things may take."""
+"""What a worker works with: the ports, and the limits of a run."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class RunLimits:
     drain_for: timedelta = timedelta(minutes=4)
     """How long one run goes on leasing."""
     grace: timedelta = timedelta(seconds=20)
-    """How long a run that was told to stop waits for the requests it has sent."""
+    """How long a run that is stopped waits for the requests that it has sent."""
     concurrency: int = 4
-    """Requests under way at once."""
+    """Most requests under way at once."""
     writers: int = 2
-    """Transactions with vectors under way at once."""
+    """Most transactions with vectors under way at once."""
     ahead: int = 1
-    """How far leasing and sending may be ahead of writing; 0 lets nothing overlap."""
+    """How far leasing and sending may be ahead of writing; with 0 nothing overlaps."""
     write_size: int = 250
     """Vectors per transaction."""
     retention: timedelta = timedelta(days=14)
@@ -34,7 +34,7 @@ class RunLimits:
 
     @property
     def most_batches(self) -> int:
-        """How many leases one run holds at most: one per request, and those ahead of them."""
+        """Most leases that one run holds: one per request, and those ahead of them."""
         return self.concurrency + 2 * self.ahead
 
 

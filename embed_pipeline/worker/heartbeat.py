@@ -1,4 +1,4 @@
-"""The heartbeat: a thread that extends a lease while its jobs are held."""
+"""The heartbeat: a thread that extends a lease while its jobs are worked on."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.telemetry import emit
 
 BEAT_SHARE, WARN_SHARE, STOP_SHARE = 0.4, 0.8, 0.9
-"""Shares of the lease: beat at least so often, warn after, start nothing new after."""
+"""Shares of the lease's duration: beat at least this often, warn after, start nothing after."""
 
 
 class Heartbeat:
-    """Covers every held job, in its own thread, by this process's monotonic time alone."""
+    """Extends every open job of a lease, in its own thread; uses only this process's clock."""
 
     def __init__(self, jobs: JobStore, lease: Lease, *, interval: timedelta, clock: Clock) -> None:
         self._jobs, self._lease, self._clock = jobs, lease, clock
@@ -40,32 +40,32 @@ class Heartbeat:
             self._thread.join()
 
     def stop_extending(self, job_ids: Iterable[JobId]) -> None:
-        """These are no longer ours to extend."""
+        """These jobs are done, or lost."""
         with self._lock:
             self._held.difference_update(job_ids)
 
     def may_start(self, job_ids: Collection[JobId]) -> bool:
-        """Whether new work on these jobs would still be ours when it is done."""
+        """Whether the lease of these jobs is safe enough to start new work on them."""
         with self._lock:
             return self._lost.isdisjoint(job_ids) and not self._silent_for(
                 self._lease.duration * STOP_SHARE
             )
 
     def beat(self) -> None:
-        """One beat; an error is told and tried again at the next."""
+        """One beat; an error is logged, and the next beat tries again."""
         with self._lock:
             held = sorted(self._held)
         try:
-            settled = self._jobs.heartbeat(self._lease, held)
-        except Exception as error:  # whatever it was, the next beat may pass
+            result = self._jobs.heartbeat(self._lease, held)
+        except Exception as error:  # whatever it was, the next beat may succeed
             emit("heartbeat.failed", worker_id=self._lease.owner, error=error)
             self._warn_if_silent()
             return
-        # One that passed may have come too late: the database hung, or this process was frozen.
+        # A beat that succeeded may be late: the database hung, or this process was suspended.
         self._warn_if_silent()
         with self._lock:
             self._last_beat, self._warned = self._clock.monotonic(), False
-            lost = self._held.intersection(settled.lost)
+            lost = self._held.intersection(result.lost)
             self._held -= lost
             self._lost |= lost
         if lost:

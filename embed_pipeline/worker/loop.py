@@ -1,4 +1,4 @@
-"""The worker without Dagster: recover at the start and every interval, drain, wait, again."""
+"""The worker without Dagster: recover, drain, wait, and again."""
 
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ def run_until_empty(
 
 
 class _Recovery:
+    """Runs at the start, then once per interval."""
+
     def __init__(self, services: Services, interval: timedelta | None) -> None:
         self._services, self._interval = services, interval
         self._next = services.clock.monotonic()

@@ -1,33 +1,32 @@
-"""Recovery: give the jobs of vanished workers back, and tell whose they were."""
+"""Recovery: return the jobs of vanished workers to pending, and log whose they were."""
 
 from __future__ import annotations
 
 from embed_pipeline.domain.recovery import Recovery
-from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.telemetry import emit
 
 
 def recover_stale(jobs: JobStore) -> Recovery:
     """One pass; a pass that finds nothing is logged too."""
-    return _told(jobs.recover_stale())
+    return _logged(jobs.recover_stale())
 
 
 def recover_owner(jobs: JobStore, owner: str) -> Recovery:
-    """For a run that is known to have ended: its jobs need not wait for their leases to end."""
-    return _told(jobs.recover_owner(owner))
+    """Recover the jobs of a run that is known to have ended, before their leases expire."""
+    return _logged(jobs.recover_owner(owner))
 
 
 def recover_before_work(jobs: JobStore) -> Recovery:
-    """The pass at the start of a run: when it fails, the run goes on without it."""
+    """The pass at the start of a run. No error of it stops the run, not even a bug of ours."""
     try:
         return recover_stale(jobs)
-    except EmbedPipelineError as error:
+    except Exception as error:
         emit("recovery.failed", error=error)
         return Recovery()
 
 
-def _told(recovery: Recovery) -> Recovery:
+def _logged(recovery: Recovery) -> Recovery:
     emit(
         "jobs.recovered",
         count=len(recovery.returned),

@@ -18,9 +18,9 @@ class StopReason(StrEnum):
     QUEUE_EMPTY = "the queue is empty"
     BUDGET_SPENT = "the budget is used up"
     TIME_UP = "its time was up"
-    REFUSED = "the queue gives out no jobs"
+    REFUSED = "leasing is refused"
     HALTED = "a critical error halted the queue"
-    STOPPED = "it was told to stop"
+    STOPPED = "it was stopped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,10 +19,10 @@ from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
-from embed_pipeline.stores.queue.unlimited import Unlimited
+from embed_pipeline.stores.queue.job_store import QueueJobStore
+from embed_pipeline.stores.queue.rate_limiter import Unlimited
 from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline.worker.context import RunLimits, Services
 from embed_pipeline.worker.recover import recover_before_work
 from embed_pipeline.worker.run import drain
@@ -89,7 +89,7 @@ def tools_at(
 ) -> Services:
     queue = QueueFile(home / "queue.sqlite", clock=LaterClock(later))
     return Services(
-        jobs=SqliteJobStore(queue),
+        jobs=QueueJobStore(queue),
         graph=SlowGraph(home, silent_from=silent_write),
         provider=SlowProvider(home, silent_from=silent_request),
         limiter=Unlimited(),

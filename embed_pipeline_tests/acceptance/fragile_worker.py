@@ -13,8 +13,8 @@ from pathlib import Path
 
 from embed_pipeline.domain.policy import QueuePolicy
 from embed_pipeline.domain.recovery import RecoveryPolicy
+from embed_pipeline.stores.queue.job_store import QueueJobStore
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline_tests.contracts.job_store.scene import MODEL
 
 KILLER = "killer"
@@ -23,7 +23,7 @@ FAST = QueuePolicy(recovery=RecoveryPolicy(ladder=(timedelta(0),)))
 
 
 def main(path: Path, owner: str) -> None:
-    store = SqliteJobStore(QueueFile(path), policy=FAST)
+    store = QueueJobStore(QueueFile(path), policy=FAST)
     batch = 0
     while True:
         lease = store.lease(owner=owner, model=MODEL, limit=2_000, token=f"{owner}-{batch}")

@@ -14,7 +14,6 @@ import pytest
 from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.job import EmbedJob, EntityUid, JobId, JobStatus
 from embed_pipeline.providers.mock import MockProvider
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.acceptance.embedding_worker import (
@@ -25,6 +24,7 @@ from embed_pipeline_tests.acceptance.embedding_worker import (
     SILENT,
     tools_at,
 )
+from embed_pipeline_tests.stores.sqlite_queue import run_sql
 
 WORKER = "embed_pipeline_tests.acceptance.embedding_worker"
 ENTITIES = 4 * INPUTS
@@ -58,9 +58,8 @@ def create(services: Services, count: int) -> list[EntityUid]:
 
 
 def all_jobs(services: Services) -> list[EmbedJob]:
-    assert isinstance(services.jobs, SqliteJobStore)
-    with services.jobs.queue.reading() as look:
-        ids = [JobId(row["id"]) for row in look.all("SELECT id FROM embed_job ORDER BY seq")]
+    found = run_sql(services.jobs, "SELECT id FROM embed_job ORDER BY seq")
+    ids = [JobId(row["id"]) for row in found]
     return [job for job_id in ids if (job := services.jobs.get(job_id))]
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from embed_pipeline.domain.job import JobStatus
+from embed_pipeline.stores.queue.job_store import QueueJobStore
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline_tests.acceptance.fragile_worker import FAST, KILLER
 from embed_pipeline_tests.contracts.job_store.scene import add_jobs, request
 
@@ -28,7 +28,7 @@ def run_worker(path: Path, owner: str) -> int:
 
 
 def test_job_that_kills_its_worker_ends_and_takes_no_innocent_with_it(path: Path) -> None:
-    store = SqliteJobStore(QueueFile(path), policy=FAST)
+    store = QueueJobStore(QueueFile(path), policy=FAST)
     add_jobs(store, 1_000, prefix="before")
     store.enqueue([request(KILLER)])
     add_jobs(store, 999, prefix="after")

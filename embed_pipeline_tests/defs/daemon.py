@@ -34,7 +34,7 @@ class OneLocation(WorkspaceLoadTarget):
 
 
 class SensorDaemon:
-    """Looks at all sensors of one location, five seconds of its clock apart."""
+    """Evaluates all sensors of one location, five seconds of its clock apart."""
 
     def __init__(self, instance: dg.DagsterInstance, workspace: Any) -> None:
         self.instance, self._workspace = instance, workspace

@@ -67,7 +67,7 @@ class DevServer:
         return self._code() == "PythonError"
 
     def _code(self) -> str | None:
-        """What became of our definitions; None as long as nobody knows."""
+        """How loading our definitions ended; None while they load."""
         with suppress(urllib.error.URLError, ConnectionError):
             (location,) = self.ask(LOCATIONS)["workspaceOrError"]["locationEntries"]
             loaded = location["locationOrLoadError"]

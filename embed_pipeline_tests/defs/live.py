@@ -104,8 +104,8 @@ class Live:
 
     def explain(self) -> str:
         jobs = self.services.jobs
-        told: list[Any] = [jobs.get_queue_status(), jobs.health.report(), jobs.live_owners()]
-        return "\n".join(map(str, told)) + self.log.read_text()[-3_000:]
+        state: list[Any] = [jobs.get_queue_status(), jobs.health.report(), jobs.live_owners()]
+        return "\n".join(map(str, state)) + self.log.read_text()[-3_000:]
 
     def _is_complete(self) -> bool:
         status = self.services.jobs.get_queue_status()

@@ -1,4 +1,4 @@
-"""What the Dagster tests are told in: definitions on files of their own, and their queue."""
+"""The scene of the Dagster tests: definitions on their own files, and the stores behind them."""
 
 from __future__ import annotations
 
@@ -32,15 +32,18 @@ def settings_in(home: Path, **variables: str) -> Settings:
 
 
 class Pipeline:
-    """The definitions of one environment, and the stores they work on."""
+    """The definitions of one environment, and the stores they work on.
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    Runs are stored in `instance`; without one each run gets its own.
+    """
+
+    def __init__(self, settings: Settings, instance: dg.DagsterInstance | None = None) -> None:
+        self.settings, self._instance = settings, instance
         self.definitions = build_definitions(settings)
         self.services: Services = wiring.open_services(settings)
 
     def rebuild(self) -> None:
-        """The definitions anew, after a test has put something else in their way."""
+        """Build the definitions again, after a test has replaced something that they use."""
         self.definitions = build_definitions(self.settings)
 
     @property
@@ -75,8 +78,9 @@ class Pipeline:
     ) -> dg.ExecuteInProcessResult:
         """`config` is by op."""
         ops = {name: {"config": values} for name, values in (config or {}).items()}
+        options = {"instance": self._instance} | more
         return self.definitions.resolve_job_def(job).execute_in_process(
-            run_config={"ops": ops}, **more
+            run_config={"ops": ops}, **options
         )
 
     @contextmanager

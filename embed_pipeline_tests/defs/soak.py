@@ -4,7 +4,7 @@ The daemon's own evaluation runs here on a real instance, by a clock that is mov
 round; ticks, events and runs are stored as in life, and entities arrive that the sensor's runs
 embed. Four simulated days pass, however many ticks are asked for, so that every retention (a day,
 for skipped ticks and, here, for runs) is over several times: what is still growing in the second
-half grows for ever. It fails as well when nothing happened that could grow: a tick that failed, no
+half grows forever. It fails as well when nothing happened that could grow: a tick that failed, no
 tick, no run, an entity that was not embedded.
 
 Ticks are those of all four sensors together: a round of the daemon makes four of them, and 17 280
@@ -46,11 +46,11 @@ from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.defs.commands import ROOT
 from embed_pipeline_tests.defs.daemon import SensorDaemon, sensor_daemon
-from embed_pipeline_tests.defs.soak_verdict import HEAD, Look, Outcome, verdict
+from embed_pipeline_tests.defs.soak_outcome import HEAD, Outcome, Sample, problems_in
 
 SIMULATED = timedelta(days=4)
 SENSORS = 4
-LOOKS = 16
+SAMPLES = 16
 """How often the sizes are taken, at most once in a round."""
 ENTITY_EVERY = 25
 """Rounds between two new entities, each of which is worth a run; the first comes at once."""
@@ -67,7 +67,7 @@ class Soak:
 
     def run(self, ticks: int) -> Outcome:
         rounds = max(2, ticks // SENSORS)
-        step, looks = SIMULATED / rounds, []
+        step, samples = SIMULATED / rounds, []
         hours = 0
         for number in range(1, rounds + 1):
             if number % ENTITY_EVERY == 1:
@@ -77,16 +77,16 @@ class Soak:
             if (now := int((self._daemon.now - self._begun) / timedelta(hours=1))) > hours:
                 hours = now
                 self._hour(hours)
-            if number % max(1, rounds // LOOKS) == 0:
-                looks.append(self._look(number))
-                say(str(looks[-1]))
-        return self._outcome(looks)
+            if number % max(1, rounds // SAMPLES) == 0:
+                samples.append(self._sample(number))
+                say(str(samples[-1]))
+        return self._outcome(samples)
 
-    def _outcome(self, looks: list[Look]) -> Outcome:
+    def _outcome(self, samples: list[Sample]) -> Outcome:
         with opened_tools() as services:
             coverage = services.graph.coverage(model=services.model)
         return Outcome(
-            looks=looks,
+            samples=samples,
             failed_ticks=rows(self._ticks, "job_ticks", "status = 'FAILURE'"),
             embed_runs=len(self._embed_runs),
             entities=self._entities,
@@ -126,13 +126,13 @@ class Soak:
                 .values(update_timestamp=now)
             )
 
-    def _look(self, rounds: int) -> Look:
+    def _sample(self, rounds: int) -> Sample:
         gc.collect()
         stored = [path for path in (self._folder / "dagster").rglob("*") if path.is_file()]
         logs = (self._folder / "dagster" / "history" / "runs").glob("*.db")
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         queue = self._folder / "embed" / "queue.sqlite"
-        return Look(
+        return Sample(
             ticks=rounds * SENSORS,
             day=(self._daemon.now - self._begun) / timedelta(days=1),
             storage_mb=sum(path.stat().st_size for path in stored) / 1e6,
@@ -190,7 +190,7 @@ def accelerated(daemon: SensorDaemon) -> Iterator[None]:
         return daemon.now
 
     def read_once(config: Config) -> ScriptDirectory:
-        """Each tick opens the instance anew and reads all its migrations: half of its time."""
+        """Each tick opens the instance again and reads all its migrations: half of its time."""
         key = tuple(map(config.get_main_option, ("script_location", "version_locations")))
         if key not in read:
             read[key] = read_anew(config)
@@ -225,10 +225,10 @@ def main() -> int:
             outcome = Soak(folder, instance, daemon).run(asked.ticks)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    troubles = verdict(outcome)
-    say(f"{outcome.looks[-1].ticks} ticks in {time.monotonic() - begun:.0f} s")
-    say("\n".join(troubles) or f"All {outcome.entities} entities are embedded; all stays flat.")
-    return 1 if troubles else 0
+    problems = problems_in(outcome)
+    say(f"{outcome.samples[-1].ticks} ticks in {time.monotonic() - begun:.0f} s")
+    say("\n".join(problems) or f"All {outcome.entities} entities are embedded; all stays flat.")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

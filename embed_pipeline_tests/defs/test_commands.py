@@ -48,7 +48,9 @@ def test_definitions_are_valid(homes: Homes) -> None:
     assert not homes.embed.exists()
 
 
-@pytest.mark.parametrize("config", [(), ("-c", "config/embed.yaml")])
+@pytest.mark.parametrize(
+    "config", [(), pytest.param(("-c", "config/embed.yaml"), marks=pytest.mark.slow)]
+)
 def test_embed_job_embeds(homes: Homes, config: tuple[str, ...]) -> None:
     with pipeline_in(homes) as pipeline:
         pipeline.create("a", "b", "c")
@@ -61,6 +63,7 @@ def test_embed_job_embeds(homes: Homes, config: tuple[str, ...]) -> None:
         assert pipeline.services.graph.coverage(model=MODEL).percent == 100
 
 
+@pytest.mark.slow
 def test_recover_stale_job_recovers(homes: Homes) -> None:
     with pipeline_in(homes) as pipeline:
         pipeline.abandon("e1")
@@ -78,6 +81,7 @@ def test_recover_stale_job_recovers(homes: Homes) -> None:
         assert pipeline.pending == 1
 
 
+@pytest.mark.slow
 def test_discover_job_queues(homes: Homes) -> None:
     with pipeline_in(homes) as pipeline:
         pipeline.create_outside("a", "b")
@@ -95,6 +99,7 @@ def test_discover_job_queues(homes: Homes) -> None:
         assert pipeline.pending == 2
 
 
+@pytest.mark.slow
 def test_cleanup_ttl_job_runs_on_an_empty_queue(homes: Homes) -> None:
     ended = dagster(
         "job",

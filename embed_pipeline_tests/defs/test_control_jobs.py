@@ -45,7 +45,7 @@ def test_entity_is_embedded_again_by_its_key(pipeline: Pipeline) -> None:
     assert pipeline.pending == 1
 
 
-def test_repair_queues_at_most_ten_unless_told_otherwise(pipeline: Pipeline) -> None:
+def test_repair_queues_at_most_ten_unless_configured(pipeline: Pipeline) -> None:
     pipeline.create_outside(*(f"entity {number}" for number in range(13)))
 
     by_default = pipeline.run("force_embedding_job")

@@ -24,7 +24,7 @@ NOW = SystemClock().now().replace(minute=30, second=0, microsecond=0)
 
 
 class Past:
-    """Jobs that ended before, told one after the other."""
+    """Jobs that ended before, written one after the other."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._settings = pipeline.settings
@@ -61,7 +61,7 @@ def report(pipeline: Pipeline, since: timedelta = DAY) -> DailyReport:
     return report_since(pipeline.services.jobs.history, since=NOW - since)
 
 
-def test_throughput_is_told_by_the_hour(pipeline: Pipeline, past: Past) -> None:
+def test_throughput_is_reported_by_the_hour(pipeline: Pipeline, past: Past) -> None:
     past.ended(3, ago=2 * HOUR, took=SECOND)
     past.ended(120, ago=HOUR, took=SECOND)
     past.ended(1, ago=HOUR, took=SECOND, error="Refused.")

@@ -26,7 +26,7 @@ def test_new_entity_is_embedded_by_itself_and_the_history_survives(tmp_path: Pat
         return services.graph.coverage(model=services.model).percent == 100
 
     with closing(services.jobs), closing(services.graph), dev_server(homes, **variables) as server:
-        new = [NewEntity(name="somebody's new entity")]
+        new = [NewEntity(name="a new entity")]
         create_entities(services.jobs, services.graph, new, model=services.model)
         within(60, embedded, lambda: str(services.jobs.get_queue_status()))
 

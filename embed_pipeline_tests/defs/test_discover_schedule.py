@@ -1,9 +1,7 @@
-"""Discovery by the clock: it looks first, and launches a run only where one may find something."""
+"""discover_schedule: checks the graph first, and launches a run only if it may find something."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -20,13 +18,6 @@ COMPLETE = "every entity has an embedding or a job"
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
 
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    """On disk: a schedule opens its instance by a reference, which one in memory has not."""
-    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
-        yield instance
-
-
 def tick(pipeline: Pipeline, instance: dg.DagsterInstance) -> str | None:
     """Why no run is launched; None where one is."""
     schedule = pipeline.definitions.resolve_schedule_def(SCHEDULE)
@@ -37,31 +28,36 @@ def tick(pipeline: Pipeline, instance: dg.DagsterInstance) -> str | None:
     return ticked.skip_message
 
 
-def test_complete_graph_is_left_in_peace(pipeline: Pipeline, instance: dg.DagsterInstance) -> None:
+def test_complete_graph_is_left_in_peace(
+    pipeline: Pipeline, stored_instance: dg.DagsterInstance
+) -> None:
     pipeline.create("a", "b")
-    queued = tick(pipeline, instance)
+    queued = tick(pipeline, stored_instance)
     pipeline.run("embed_job")
 
-    assert (queued, tick(pipeline, instance)) == (COMPLETE, COMPLETE)
+    assert (queued, tick(pipeline, stored_instance)) == (COMPLETE, COMPLETE)
 
 
 def test_entity_that_nobody_queued_is_worth_a_run(
-    pipeline: Pipeline, instance: dg.DagsterInstance
+    pipeline: Pipeline, stored_instance: dg.DagsterInstance
 ) -> None:
     pipeline.create_outside("a")
 
-    assert tick(pipeline, instance) is None
+    assert tick(pipeline, stored_instance) is None
     assert pipeline.run("discover_job").success
-    assert tick(pipeline, instance) == COMPLETE
+    assert tick(pipeline, stored_instance) == COMPLETE
 
 
 def test_one_discovery_at_a_time_is_enough(
-    pipeline: Pipeline, instance: dg.DagsterInstance
+    pipeline: Pipeline, stored_instance: dg.DagsterInstance
 ) -> None:
     pipeline.create_outside("a")
-    add_run(instance, dg.DagsterRunStatus.QUEUED, job="discover_job")
+    add_run(stored_instance, dg.DagsterRunStatus.QUEUED, job="discover_job")
 
-    assert tick(pipeline, instance) == "the previous run of discover_job is still queued or running"
+    assert (
+        tick(pipeline, stored_instance)
+        == "the previous run of discover_job is still queued or running"
+    )
 
 
 def test_it_comes_every_quarter_of_an_hour(pipeline: Pipeline) -> None:
@@ -71,7 +67,7 @@ def test_it_comes_every_quarter_of_an_hour(pipeline: Pipeline) -> None:
 
 
 def test_graph_that_cannot_be_read_fails_the_tick_with_one_sentence(
-    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, stored_instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def down(_self: GraphEntityStore, **_asked: Any) -> Any:
         raise StoreUnavailable("The graph cannot be reached.")
@@ -79,4 +75,4 @@ def test_graph_that_cannot_be_read_fails_the_tick_with_one_sentence(
     monkeypatch.setattr(GraphEntityStore, "walk", down)
 
     with pytest.raises(SensorCheckFailed, match=r"^The graph cannot be reached\.$"):
-        tick(pipeline, instance)
+        tick(pipeline, stored_instance)

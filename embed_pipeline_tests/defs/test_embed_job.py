@@ -13,7 +13,7 @@ import pytest
 from embed_pipeline.errors import CredentialsRefused, InputRefused, StoreAccessDenied, StoreBusy
 from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
+from embed_pipeline.stores.queue.job_store import QueueJobStore
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.leasing import ensure_model
 from embed_pipeline_tests.defs.conftest import Build
@@ -66,15 +66,15 @@ def test_run_of_a_halted_queue_fails_with_the_reason(pipeline: Pipeline) -> None
 
 
 def refuse_the_graph(monkeypatch: pytest.MonkeyPatch, *, after: int) -> None:
-    """The password of the graph is wrong from the look before lease number `after` on."""
-    looks = iter(range(1_000))
+    """The password of the graph is wrong from the check before lease number `after` on."""
+    checks = iter(range(1_000))
 
-    def looked(services: Services) -> None:
-        if next(looks) >= after:
+    def refuse(services: Services) -> None:
+        if next(checks) >= after:
             raise StoreAccessDenied("The graph refuses the password.")
         ensure_model(services)
 
-    monkeypatch.setattr("embed_pipeline.worker.leasing.ensure_model", looked)
+    monkeypatch.setattr("embed_pipeline.worker.leasing.ensure_model", refuse)
 
 
 def test_run_that_finds_the_graphs_password_wrong_is_no_green_run(
@@ -144,10 +144,10 @@ def test_run_recovers_nothing_where_automatic_recovery_is_off(build: Build) -> N
 
 
 def break_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
-    def busy(_self: SqliteJobStore, *, limit: int = 0) -> None:
+    def busy(_self: QueueJobStore, *, limit: int = 0) -> None:
         raise StoreBusy("The queue is locked by another process.")
 
-    monkeypatch.setattr(SqliteJobStore, "recover_stale", busy)
+    monkeypatch.setattr(QueueJobStore, "recover_stale", busy)
 
 
 def test_failing_recovery_is_logged_and_the_batch_still_leased(
@@ -159,10 +159,10 @@ def test_failing_recovery_is_logged_and_the_batch_still_leased(
     with recording() as logbook:
         result = pipeline.run("embed_job")
 
-    (told,) = logbook.of("recovery.failed")
+    (line,) = logbook.of("recovery.failed")
     assert result.success
     assert result.output_for_node("embed_batch") == 1
-    assert "locked by another process" in told["message"] + told.get("stack", "")
+    assert "locked by another process" in line["message"] + line.get("stack", "")
 
 
 def test_failing_recovery_fails_its_own_job(
@@ -200,8 +200,8 @@ def test_run_on_a_queue_that_cannot_be_used_fails_with_one_sentence(
         result = pipeline.run(job, raise_on_error=False)
 
     sentence = sentence_of(result, op)
-    told = logs.of("op.failed")[-1]
-    assert (told["level"], told["operation"], told["message"]) == ("error", op, sentence)
+    line = logs.of("op.failed")[-1]
+    assert (line["level"], line["operation"], line["message"]) == ("error", op, sentence)
     assert sentence.endswith("queue.sqlite is not a SQLite database.")
     assert "\n" not in sentence
 

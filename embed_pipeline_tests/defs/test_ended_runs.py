@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from dagster._core.scheduler.instigation import TickStatus
 from embed_pipeline import telemetry
 from embed_pipeline.domain.job import JobId
 from embed_pipeline.errors import StoreUnavailable
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
+from embed_pipeline.stores.queue.job_store import QueueJobStore
 from embed_pipeline_tests.defs.daemon import SensorDaemon, sensor_daemon
-from embed_pipeline_tests.defs.scene import MODEL, Pipeline, add_run
+from embed_pipeline_tests.defs.scene import MODEL, Pipeline, add_run, settings_in
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
@@ -31,37 +32,49 @@ ENDINGS = {
 }
 
 
-@pytest.fixture
-def daemon(
-    pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[SensorDaemon]:
-    """One look is behind it: sensors of this kind begin with what happens after their first."""
-    variables = {"EMBED_ENV": "local", "EMBEDDING_PROVIDER": "mock"}
-    for name, value in (variables | {"EMBED_HOME": str(pipeline.settings.home)}).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delitem(sys.modules, "embed_pipeline.definitions", raising=False)
-    (tmp_path / "dagster").mkdir()
-    with (
-        dg.DagsterInstance.local_temp(str(tmp_path / "dagster")) as instance,
-        sensor_daemon(instance, "embed_pipeline.definitions") as daemon,
-    ):
-        daemon.round()
-        yield daemon
-    # Loading the definitions sets up this process's log.
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def daemon(home: Path, disk: dg.DagsterInstance) -> Iterator[SensorDaemon]:
+    """One for all tests here. It has done a round, because sensors of this kind ignore all before.
+
+    Loading the definitions configures the log of this process, which is undone afterwards.
+    """
+    variables = {"EMBED_ENV": "local", "EMBEDDING_PROVIDER": "mock", "EMBED_HOME": str(home)}
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in variables.items():
+            environment.setenv(name, value)
+        environment.delitem(sys.modules, "embed_pipeline.definitions", raising=False)
+        with sensor_daemon(disk, "embed_pipeline.definitions") as daemon:
+            daemon.round()
+            yield daemon
     sys.modules.pop("embed_pipeline.definitions", None)
     logger = logging.getLogger(telemetry.LOGGER_NAME)
     logger.setLevel(logging.NOTSET)
     logger.removeHandler(telemetry._HANDLER)
 
 
+@pytest.fixture
+def pipeline(home: Path, memory: dg.DagsterInstance) -> Iterator[Pipeline]:
+    """On the files of the daemon; its queue is empty at the start of each test."""
+    with closing(Pipeline(settings_in(home), memory)) as pipeline:
+        yield pipeline
+        for owner in pipeline.services.jobs.live_owners():
+            pipeline.services.jobs.recover_owner(owner)
+        pipeline.run("embed_job")
+
+
 def run_with_jobs(
-    pipeline: Pipeline, daemon: SensorDaemon, *names: str
+    pipeline: Pipeline, daemon: SensorDaemon, count: int
 ) -> tuple[dg.DagsterRun, tuple[JobId, ...]]:
     """A run that holds live leases."""
-    pipeline.create(*names)
     run = add_run(daemon.instance, dg.DagsterRunStatus.STARTED, repository="__repository__")
+    pipeline.create(*(f"{run.run_id} {number}" for number in range(count)))
     jobs = pipeline.services.jobs
-    lease = jobs.lease(owner=run.run_id, model=MODEL, limit=len(names), token=run.run_id)
+    lease = jobs.lease(owner=run.run_id, model=MODEL, limit=count, token=run.run_id)
     return run, lease.job_ids
 
 
@@ -73,7 +86,7 @@ def log_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
 def test_ended_run_gives_its_jobs_back_at_once_and_its_log_says_so(
     pipeline: Pipeline, daemon: SensorDaemon, sensor: str
 ) -> None:
-    run, job_ids = run_with_jobs(pipeline, daemon, "a", "b", "c")
+    run, job_ids = run_with_jobs(pipeline, daemon, 3)
 
     ENDINGS[sensor](daemon.instance, run)
     daemon.round()
@@ -86,8 +99,8 @@ def test_ended_run_gives_its_jobs_back_at_once_and_its_log_says_so(
 
 
 def test_jobs_of_other_runs_are_left_alone(pipeline: Pipeline, daemon: SensorDaemon) -> None:
-    run, _ = run_with_jobs(pipeline, daemon, "a")
-    run_with_jobs(pipeline, daemon, "b", "c")
+    run, _ = run_with_jobs(pipeline, daemon, 1)
+    run_with_jobs(pipeline, daemon, 2)
 
     daemon.instance.report_run_failed(run)
     daemon.round()
@@ -99,13 +112,13 @@ def test_jobs_of_other_runs_are_left_alone(pipeline: Pipeline, daemon: SensorDae
 def test_database_outage_is_a_red_tick_with_one_sentence_and_the_next_tick_tries_again(
     pipeline: Pipeline, daemon: SensorDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def down(_self: SqliteJobStore, _owner: str) -> Any:
+    def down(_self: QueueJobStore, _owner: str) -> Any:
         raise StoreUnavailable("The queue cannot be reached.")
 
-    run, _ = run_with_jobs(pipeline, daemon, "a")
+    run, _ = run_with_jobs(pipeline, daemon, 1)
     daemon.instance.report_run_failed(run)
     with monkeypatch.context() as broken:
-        broken.setattr(SqliteJobStore, "recover_owner", down)
+        broken.setattr(QueueJobStore, "recover_owner", down)
         daemon.round()
         daemon.round()
     red = daemon.last_tick("recover_failed_run")
@@ -123,11 +136,11 @@ def test_database_outage_is_a_red_tick_with_one_sentence_and_the_next_tick_tries
 def test_red_tick_of_the_queue_sensor_begins_with_our_sentence(
     pipeline: Pipeline, daemon: SensorDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def down(_self: SqliteJobStore, *, model: str) -> Any:
+    def down(_self: QueueJobStore, *, model: str) -> Any:
         raise StoreUnavailable(f"The queue of {model} cannot be reached.")
 
     with monkeypatch.context() as broken:
-        broken.setattr(SqliteJobStore, "next_due", down)
+        broken.setattr(QueueJobStore, "next_due", down)
         daemon.round()
     red = daemon.last_tick("embed_queue_sensor")
     daemon.round()

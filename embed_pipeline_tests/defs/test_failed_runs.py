@@ -21,7 +21,7 @@ NOW = FakeClock().now()
 
 
 def ended(*outcomes: str, ago: timedelta = timedelta(0)) -> list[EndedRun]:
-    """The latest first, all at one moment."""
+    """The latest first, all at one time."""
     return [
         EndedRun(run_id=f"run-{number}", failed=outcome == "failed", ended_at=NOW - ago)
         for number, outcome in enumerate(outcomes)
@@ -42,9 +42,9 @@ def ended(*outcomes: str, ago: timedelta = timedelta(0)) -> list[EndedRun]:
 def test_pause_doubles_from_half_a_minute_to_ten_minutes(failures: int, pause: timedelta) -> None:
     failed = ["failed"] * failures
 
-    told = backoff_reason(ended(*failed, ago=pause - SECOND), now=NOW)
+    reason = backoff_reason(ended(*failed, ago=pause - SECOND), now=NOW)
 
-    assert told == (
+    assert reason == (
         f"the last {failures} embed runs failed (latest: run-0);"
         f" next try at {NOW + SECOND:%H:%M:%S} UTC"
     )

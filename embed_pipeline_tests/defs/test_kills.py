@@ -1,6 +1,6 @@
-"""kill -9 of a run, of the daemon, of the code server: jobs are finished without anybody's help.
+"""kill -9 of a run, of the daemon, of the code server: jobs are finished all the same.
 
-Whoever supervises a process starts it again; nobody does anything else.
+The supervisor of a process starts it again; nothing else is done.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
-from embed_pipeline_tests.defs.conftest import Tell
+from embed_pipeline_tests.defs.conftest import Print
 from embed_pipeline_tests.defs.dev_server import within
 from embed_pipeline_tests.defs.live import Live, live_system
 from embed_pipeline_tests.defs.services import Services, services
@@ -44,14 +44,14 @@ def hold(live: Live, *names: str) -> str:
     return live.wait_until_a_run_holds_jobs()
 
 
-def finish(live: Live, tell: Tell, what: str, since: float) -> None:
+def finish(live: Live, print_line: Print, what: str, since: float) -> None:
     live.slow_provider(0)
     live.wait_until_all_is_embedded(150)
-    tell(f"{what}: all embedded {time.monotonic() - since:.0f} s later")
+    print_line(f"{what}: all embedded {time.monotonic() - since:.0f} s later")
 
 
 def await_end(live: Live, run_id: str) -> None:
-    """Of a run that nobody watches any more."""
+    """Of a run that is no longer watched."""
     live.slow_provider(0)
     within(60, lambda: live.status_of(run_id) is dg.DagsterRunStatus.SUCCESS, live.explain)
 
@@ -63,18 +63,18 @@ def last_recovery(live: Live) -> tuple[object, int]:
 
 
 @pytest.mark.usefixtures("deployed")
-def test_jobs_of_a_killed_run_are_given_back_at_once(live: Live, tell: Tell) -> None:
+def test_jobs_of_a_killed_run_are_given_back_at_once(live: Live, print_line: Print) -> None:
     run = hold(live, "a", "b", "c")
     os.kill(live.pid_of(run), signal.SIGKILL)
 
-    finish(live, tell, "kill -9 of a run", time.monotonic())
+    finish(live, print_line, "kill -9 of a run", time.monotonic())
 
     assert last_recovery(live) == ([run], 3)
     assert "recover_failed_run: 3 jobs of this run are pending again." in live.log_of(run)
 
 
 def test_run_outlives_the_daemon_and_the_next_one_sees_what_came_meanwhile(
-    live: Live, deployed: Services, tell: Tell
+    live: Live, deployed: Services, print_line: Print
 ) -> None:
     run = hold(live, "d", "e", "f")
     deployed.daemon.kill()
@@ -82,13 +82,13 @@ def test_run_outlives_the_daemon_and_the_next_one_sees_what_came_meanwhile(
     live.create(["while there was no daemon"])
     deployed.daemon.start()
 
-    finish(live, tell, "restart of a killed daemon", time.monotonic())
+    finish(live, print_line, "restart of a killed daemon", time.monotonic())
 
     assert last_recovery(live)[0] != [run]
 
 
 def test_run_outlives_the_code_server_and_the_next_one_serves_what_came_meanwhile(
-    live: Live, deployed: Services, tell: Tell
+    live: Live, deployed: Services, print_line: Print
 ) -> None:
     run = hold(live, "g", "h", "i")
     deployed.code.kill()
@@ -96,13 +96,13 @@ def test_run_outlives_the_code_server_and_the_next_one_serves_what_came_meanwhil
     live.create(["while there was no code server"])
     deployed.code.start()
 
-    finish(live, tell, "restart of a killed code server", time.monotonic())
+    finish(live, print_line, "restart of a killed code server", time.monotonic())
 
     assert last_recovery(live)[0] != [run]
 
 
 def test_jobs_of_a_run_that_died_with_its_code_server_are_finished_when_their_leases_end(
-    live: Live, deployed: Services, tell: Tell
+    live: Live, deployed: Services, print_line: Print
 ) -> None:
     """As in a container, or on a machine that goes: Dagster takes the run for a living one."""
     run = hold(live, "j", "k", "l")
@@ -110,7 +110,7 @@ def test_jobs_of_a_run_that_died_with_its_code_server_are_finished_when_their_le
     killed = time.monotonic()
     deployed.code.start()
 
-    finish(live, tell, "kill -9 of the code server with its run", killed)
+    finish(live, print_line, "kill -9 of the code server with its run", killed)
 
     assert last_recovery(live) == ([run], 3)
     assert live.status_of(run) is dg.DagsterRunStatus.STARTED

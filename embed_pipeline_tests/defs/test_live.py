@@ -12,7 +12,7 @@ import dagster as dg
 import pytest
 
 from embed_pipeline.stores.sqlite.connection import BUSY_PATIENCE
-from embed_pipeline_tests.defs.conftest import Tell
+from embed_pipeline_tests.defs.conftest import Print
 from embed_pipeline_tests.defs.live import Live, live_system
 from embed_pipeline_tests.openai_faults import Fault
 
@@ -30,7 +30,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 
 def test_a_thousand_entities_in_ten_seconds_are_embedded_in_at_most_five_runs(
-    live: Live, tell: Tell
+    live: Live, print_line: Print
 ) -> None:
     runs_before = len(live.runs())
     begun = time.monotonic()
@@ -43,14 +43,14 @@ def test_a_thousand_entities_in_ten_seconds_are_embedded_in_at_most_five_runs(
 
     runs = live.runs()[: len(live.runs()) - runs_before]
     took = time.monotonic() - begun
-    tell(f"created in {created_in:.1f} s, embedded after {took:.1f} s in {len(runs)} runs")
+    print_line(f"created in {created_in:.1f} s, embedded after {took:.1f} s in {len(runs)} runs")
     assert live.services.graph.coverage(model=live.services.model).entities >= 1_000
     assert 1 <= len(runs) <= 5
     assert took < 180
 
 
 def test_provider_that_is_down_fails_no_job_and_is_noticed_when_it_is_back(
-    live: Live, tell: Tell
+    live: Live, print_line: Print
 ) -> None:
     live.provider.fault_for = lambda _texts: Fault(drop=True)
     live.create(f"during the outage {number}" for number in range(20))
@@ -64,7 +64,7 @@ def test_provider_that_is_down_fails_no_job_and_is_noticed_when_it_is_back(
     back = time.monotonic()
     live.wait_until_all_is_embedded(90)
 
-    tell(f"provider: all embedded {time.monotonic() - back:.1f} s after it was back")
+    print_line(f"provider: all embedded {time.monotonic() - back:.1f} s after it was back")
     kinds = {event.kind for event in live.services.jobs.events.recent(limit=500)}
     assert any("breaker of openai is open" in reason for reason in during.reasons)
     assert {"breaker.opened", "breaker.closed", "health.recovered"} <= kinds
@@ -72,7 +72,7 @@ def test_provider_that_is_down_fails_no_job_and_is_noticed_when_it_is_back(
 
 
 def test_queue_locked_by_a_backup_for_longer_than_a_write_waits_loses_nothing(
-    live: Live, tell: Tell
+    live: Live, print_line: Print
 ) -> None:
     """A run holds jobs meanwhile: it can neither extend nor complete them."""
     live.slow_provider(3)
@@ -90,7 +90,7 @@ def test_queue_locked_by_a_backup_for_longer_than_a_write_waits_loses_nothing(
 
     live.wait_until_all_is_embedded(120)
 
-    tell(f"backup: all embedded {time.monotonic() - back:.1f} s after its end")
+    print_line(f"backup: all embedded {time.monotonic() - back:.1f} s after its end")
     assert live.status_of(run_id) is dg.DagsterRunStatus.FAILURE
     assert "queue.sqlite is locked" in live.log_of(run_id)
     assert live.services.jobs.health.report().status == "HEALTHY"

@@ -11,7 +11,7 @@ import pytest
 from dagster._core.scheduler.instigation import InstigatorTick, TickStatus
 
 from embed_pipeline_tests.acceptance.production import server_variables
-from embed_pipeline_tests.defs.conftest import Tell
+from embed_pipeline_tests.defs.conftest import Print
 from embed_pipeline_tests.defs.dev_server import within
 from embed_pipeline_tests.defs.live import Live, live_system
 from embed_pipeline_tests.interfaces.command_line import run_program
@@ -83,7 +83,7 @@ def place(server: BedServer) -> str:
 
 
 def test_queue_that_crashes_makes_red_ticks_of_one_sentence_until_it_is_back(
-    live: Live, neo4j_swapped_queue: BedServer, tell: Tell
+    live: Live, neo4j_swapped_queue: BedServer, print_line: Print
 ) -> None:
     work_for(live, "before the crash of the queue")
     with crashed(neo4j_swapped_queue):
@@ -97,7 +97,7 @@ def test_queue_that_crashes_makes_red_ticks_of_one_sentence_until_it_is_back(
 
     live.wait_until_all_is_embedded(120)
 
-    tell(f"Neo4j queue: all embedded {time.monotonic() - back:.1f} s after it was back")
+    print_line(f"Neo4j queue: all embedded {time.monotonic() - back:.1f} s after it was back")
     assert red.error is not None
     assert red.error.message.endswith(
         f"SensorCheckFailed: {place(neo4j_swapped_queue)} cannot be reached.\n"
@@ -109,7 +109,7 @@ def test_queue_that_crashes_makes_red_ticks_of_one_sentence_until_it_is_back(
 
 
 def test_graph_that_crashes_opens_its_breaker_and_fails_no_job(
-    live: Live, neo4j_swapped_queue: BedServer, neo4j_swapped_graph: BedServer, tell: Tell
+    live: Live, neo4j_swapped_queue: BedServer, neo4j_swapped_graph: BedServer, print_line: Print
 ) -> None:
     begun, requests = live.services.jobs.now(), len(live.provider.requests)
     run = work_for(live, "before the crash of the graph")
@@ -123,7 +123,7 @@ def test_graph_that_crashes_opens_its_breaker_and_fails_no_job(
     live.wait_until_all_is_embedded(120)
     within(30, lambda: live.status_of(run) is dg.DagsterRunStatus.SUCCESS, live.explain)
 
-    tell(f"Neo4j graph: all embedded {time.monotonic() - back:.1f} s after it was back")
+    print_line(f"Neo4j graph: all embedded {time.monotonic() - back:.1f} s after it was back")
     events = live.services.jobs.events.recent(limit=500)
     assert f"({place(neo4j_swapped_graph)} cannot be reached.)" in str(skipped.skip_reason)
     assert during.status == "DEGRADED"

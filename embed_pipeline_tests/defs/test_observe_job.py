@@ -145,16 +145,16 @@ def test_halt_turns_health_red_with_its_reason_until_resume(
     with monkeypatch.context() as broken:
         broken.setattr(MockProvider, "embed", refuse)
         pipeline.run("embed_job", raise_on_error=False)
-    looked = pipeline.run("observe_job", instance=instance)
+    observation = pipeline.run("observe_job", instance=instance)
     halted = checks(instance)["health"]
     pipeline.run("resume_job")
     pipeline.run("embed_job")
     pipeline.run("observe_job", instance=instance)
 
-    assert looked.success
+    assert observation.success
     assert "CRITICAL: halted: The key is refused." in halted
     assert "resume_job" in halted
-    assert metadata_of(looked, "observe")["health"].endswith("launch resume_job.")
+    assert metadata_of(observation, "observe")["health"].endswith("launch resume_job.")
     assert checks(instance)["health"] == "green"
 
 
@@ -177,11 +177,11 @@ def test_five_failures_in_a_row_degrade_with_their_count_and_a_success_ends_it(
     pipeline.run("embed_job", instance=instance)
     pipeline.run("observe_job", instance=instance)
 
-    told = pipeline.services.jobs.events.recent(limit=200)
-    (warned,) = [event for event in told if event.kind == "health.degraded"]
+    events = pipeline.services.jobs.events.recent(limit=200)
+    (warned,) = [event for event in events if event.kind == "health.degraded"]
     assert warned.facts["consecutive_failures"] == 5
     assert re.match(r"DEGRADED: \d consecutive failures", degraded)
-    assert "health.recovered" in {event.kind for event in told}
+    assert "health.recovered" in {event.kind for event in events}
     assert checks(instance)["health"] == "green"
 
 
@@ -197,7 +197,7 @@ def test_unreachable_queue_is_critical_and_fails_the_look(
     assert checks(instance)["health"].startswith("CRITICAL (queue unreachable): ")
 
 
-def test_unreachable_graph_is_told_beside_the_queues_numbers(
+def test_unreachable_graph_is_reported_beside_the_queues_numbers(
     pipeline: Pipeline, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     (tmp_path / "home").mkdir()
@@ -273,10 +273,10 @@ def test_checks_of_an_unreachable_database_are_red_and_say_what_to_do(
 
     assert execute_checks(pipeline, instance, "coverage", "failed_jobs")
 
-    told = checks(instance)
-    assert told["coverage"].startswith(f"CRITICAL ({database} unreachable): ")
-    assert "Bring the database back" in told["coverage"]
-    assert (told["failed_jobs"] == "green") is (database == "graph")
+    shown = checks(instance)
+    assert shown["coverage"].startswith(f"CRITICAL ({database} unreachable): ")
+    assert "Bring the database back" in shown["coverage"]
+    assert (shown["failed_jobs"] == "green") is (database == "graph")
 
 
 def test_health_of_a_crash_loop_names_the_latest_failed_runs(
@@ -290,9 +290,9 @@ def test_health_of_a_crash_loop_names_the_latest_failed_runs(
 
     pipeline.run("observe_job", instance=instance)
 
-    told = checks(instance)["health"]
-    assert told.startswith("CRITICAL: every run that takes jobs dies")
-    assert f"the latest failed runs of embed_job ({latest.run_id}, " in told
+    health = checks(instance)["health"]
+    assert health.startswith("CRITICAL: every run that takes jobs dies")
+    assert f"the latest failed runs of embed_job ({latest.run_id}, " in health
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
-"""prune_history_job: Dagster's own storage stays bounded, and nobody else's runs are touched."""
+"""prune_history_job: Dagster's storage stays bounded, and runs of other jobs are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,30 +20,16 @@ from embed_pipeline_tests.defs.scene import Pipeline, add_run, metadata_of
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
 
-@pytest.fixture
-def storage(tmp_path: Path) -> Path:
-    folder = tmp_path / "dagster"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def instance(storage: Path) -> Iterator[dg.DagsterInstance]:
-    """On disk: what is pruned here are files."""
-    with dg.DagsterInstance.local_temp(str(storage)) as instance:
-        yield instance
-
-
 def age(instance: dg.DagsterInstance, run_id: str, *, days: int) -> None:
     """As if the run had ended so long ago; Dagster offers no way to say that."""
     runs = instance.run_storage
     assert isinstance(runs, SqlRunStorage)
-    moment = (SystemClock().now() - timedelta(days=days)).replace(tzinfo=None)
+    time = (SystemClock().now() - timedelta(days=days)).replace(tzinfo=None)
     with runs.connect() as connection:
         connection.execute(
             sa.update(RunsTable)
             .where(RunsTable.c.run_id == run_id)
-            .values(update_timestamp=moment, create_timestamp=moment)
+            .values(update_timestamp=time, create_timestamp=time)
         )
 
 
@@ -59,8 +44,9 @@ def checks_of(instance: dg.DagsterInstance, run_id: str) -> list[Any]:
 
 
 def test_old_run_goes_with_its_events_checks_logs_and_files(
-    pipeline: Pipeline, instance: dg.DagsterInstance, storage: Path
+    pipeline: Pipeline, stored_instance: dg.DagsterInstance
 ) -> None:
+    instance, storage = stored_instance, Path(stored_instance.root_directory)
     old = pipeline.run("observe_job", instance=instance).run_id
     young = pipeline.run("observe_job", instance=instance).run_id
     age(instance, old, days=15)
@@ -151,7 +137,7 @@ def test_runs_of_checks_from_the_page_of_an_asset_are_pruned_and_those_of_others
     assert instance.has_run(mixed)
 
 
-def test_one_night_deletes_at_most_what_it_is_told_and_the_next_goes_on(
+def test_one_night_deletes_at_most_its_limit_and_the_next_continues(
     pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("embed_pipeline.defs.maintenance.prune_history.PAGE", 2)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
 @pytest.fixture
 def pipeline(build: Build) -> Pipeline:
-    """Nobody listens at port 1."""
+    """Nothing listens at port 1."""
     return build(REAPER_DATABASE_URL="postgresql://reaper@127.0.0.1:1/jobs")
 
 

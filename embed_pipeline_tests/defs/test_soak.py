@@ -1,4 +1,4 @@
-"""The soak itself: that it makes what it measures, and that nothing bad passes its verdict."""
+"""The soak itself: it makes what it measures, and reports every problem."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from embed_pipeline_tests.defs.commands import ROOT, Homes
-from embed_pipeline_tests.defs.soak_verdict import MEASURED, Look, Outcome, verdict
+from embed_pipeline_tests.defs.soak_outcome import MEASURED, Outcome, Sample, problems_in
 
-LOOK = Look(
+SAMPLE = Sample(
     ticks=4,
     day=1.0,
     storage_mb=10.0,
@@ -24,38 +24,39 @@ LOOK = Look(
     queue_events=10,
     rss_mb=10.0,
 )
-WELL = Outcome(looks=[LOOK] * 4, failed_ticks=0, embed_runs=1, entities=2, embedded=2)
+WELL = Outcome(samples=[SAMPLE] * 4, failed_ticks=0, embed_runs=1, entities=2, embedded=2)
 
 
 def test_well_is_well() -> None:
-    assert verdict(WELL) == []
+    assert problems_in(WELL) == []
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "problem"),
     [
-        ({"looks": [replace(LOOK, ticks_stored=0)] * 4}, "no tick was stored"),
+        ({"samples": [replace(SAMPLE, ticks_stored=0)] * 4}, "no tick was stored"),
         ({"failed_ticks": 3}, "3 ticks failed"),
         ({"embed_runs": 0}, "no embed run was launched"),
         ({"embedded": 1}, "1 of 2 entities are embedded"),
         ({"entities": 0, "embedded": 0}, "0 of 0 entities are embedded"),
     ],
 )
-def test_soak_in_which_nothing_happened_fails(change: dict[str, Any], told: str) -> None:
-    assert verdict(replace(WELL, **change)) == [told]
+def test_soak_in_which_nothing_happened_fails(change: dict[str, Any], problem: str) -> None:
+    assert problems_in(replace(WELL, **change)) == [problem]
 
 
 @pytest.mark.parametrize("name", sorted(MEASURED))
 def test_whatever_grows_after_half_time_fails(name: str) -> None:
-    grown = replace(LOOK, **{name: 12})
+    grown = replace(SAMPLE, **{name: 12})
 
-    growing = verdict(replace(WELL, looks=[LOOK, LOOK, LOOK, grown]))
-    grown_before = verdict(replace(WELL, looks=[LOOK, grown, grown, grown]))
+    growing = problems_in(replace(WELL, samples=[SAMPLE, SAMPLE, SAMPLE, grown]))
+    grown_before = problems_in(replace(WELL, samples=[SAMPLE, grown, grown, grown]))
 
     assert growing == [f"{name} grew from 10 to 12 after half-time"]
     assert grown_before == []
 
 
+@pytest.mark.slow
 def test_four_rounds_over_four_days_end_well(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "embed_pipeline_tests.defs.soak", "--ticks", "16"],

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embed_pipeline.domain.admission import Change, admit_again, admit_new
+from embed_pipeline.domain.admission import Change, admit
 from embed_pipeline.domain.isolation import Tier, batch_limit, tier_of
 from embed_pipeline.domain.job import ENTITY_GONE, EmbedJob, Enqueued, EntityUid, JobId, JobStatus
 from embed_pipeline.domain.recovery import Fate, RecoveryPolicy, fate_of
-from embed_pipeline.domain.retry import RetryPolicy, Verdict, verdict_for
+from embed_pipeline.domain.retry import RetryPolicy, after_failure
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline_tests.contracts.job_store.scene import request
+from embed_pipeline_tests.contracts.job_store.scene import failure, request
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -39,19 +40,22 @@ def job(
 
 
 @pytest.mark.parametrize(
-    ("category", "attempts", "verdict"),
+    ("category", "attempts", "status"),
     [
-        (ErrorCategory.TRANSIENT, 0, Verdict.RETRY),
-        (ErrorCategory.TRANSIENT, 1, Verdict.RETRY),
-        (ErrorCategory.TRANSIENT, 2, Verdict.FAIL),
-        (ErrorCategory.PERMANENT, 0, Verdict.FAIL),
-        (ErrorCategory.CRITICAL, 0, Verdict.HALT),
+        (ErrorCategory.TRANSIENT, 0, JobStatus.PENDING),
+        (ErrorCategory.TRANSIENT, 1, JobStatus.PENDING),
+        (ErrorCategory.TRANSIENT, 2, JobStatus.FAILED),
+        (ErrorCategory.PERMANENT, 0, JobStatus.FAILED),
     ],
 )
-def test_verdict_follows_the_category_and_the_attempts(
-    category: ErrorCategory, attempts: int, verdict: Verdict
+def test_failure_follows_the_category_and_the_attempts(
+    category: ErrorCategory, attempts: int, status: JobStatus
 ) -> None:
-    assert verdict_for(job(attempts=attempts), category) is verdict
+    after = after_failure(
+        job(attempts=attempts), failure(category), policy=RetryPolicy(), now=NOW, chance=0
+    )
+
+    assert (after.status, after.attempts) == (status, attempts + 1)
 
 
 def test_backoff_doubles_from_one_second() -> None:
@@ -127,10 +131,12 @@ def test_admission_of_a_known_key(
 ) -> None:
     asked = request("e1", embedded=embedded, force=force)
 
-    assert admit_again(asked, status, fail_code) == expected
+    met = replace(job(), status=status, fail_code=fail_code)
+
+    assert admit(asked, met) == expected
 
 
 def test_admission_of_a_new_key() -> None:
-    assert admit_new(request()) == (Enqueued.CREATED, Change.CREATE)
-    assert admit_new(request(embedded=True)) == (Enqueued.EMBEDDED, Change.NONE)
-    assert admit_new(request(embedded=True, force=True)) == (Enqueued.CREATED, Change.CREATE)
+    assert admit(request(), None) == (Enqueued.CREATED, Change.CREATE)
+    assert admit(request(embedded=True), None) == (Enqueued.EMBEDDED, Change.NONE)
+    assert admit(request(embedded=True, force=True), None) == (Enqueued.CREATED, Change.CREATE)

@@ -122,4 +122,4 @@ def test_memory_follows_the_limit_and_not_the_graph(agent: Conversation) -> None
 def test_named_entity_is_read_alone(agent: Conversation, graph: Counting) -> None:
     assert peak_of(agent, entity_name="entity 77777") < 1 * MEGABYTE
 
-    assert graph.calls == {"find_by_name": 1, "register_first_model": 1, "embedded_versions": 1}
+    assert graph.calls == {"find_by_name": 1, "register_first_model": 1}

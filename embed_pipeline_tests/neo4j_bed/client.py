@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -53,8 +54,12 @@ class BedServer:
 
     address: Address
     driver: neo4j.Driver
+    schema_note: Path
+    """There while the schema may be another than our own."""
     name: str = ""
     hold: DriverReference | None = None
+    kept: ExitStack = field(default_factory=ExitStack)
+    """What a module wants to be closed at its end, such as a connection that all its tests use."""
 
     @property
     def uri(self) -> str:
@@ -77,6 +82,14 @@ class BedServer:
         with self.driver.session(database=self.database) as session:
             return wiping.rows(session, statement, parameters)
 
+    def empty(self) -> None:
+        """For a new module: without data, and with no schema but maybe our own."""
+        if self.schema_note.exists():
+            self.wipe_schema()
+            self.schema_note.unlink()
+        else:
+            self.wipe()
+
     def wipe(self) -> None:
         """Delete all nodes and the vector indexes; constraints and other indexes stay."""
         with self.driver.session(database=self.database) as session:
@@ -84,7 +97,11 @@ class BedServer:
             wiping.drop_vector_indexes(session)
 
     def wipe_schema(self) -> None:
-        """Drop every constraint and index as well: the database is as on its first day."""
+        """Drop every constraint and index as well: the database is as on its first day.
+
+        It takes seconds to make them all again, so only tests of the schema need it.
+        """
+        self.schema_note.touch()
         with self.driver.session(database=self.database) as session:
             wiping.delete_nodes(session)
             wiping.drop_schema(session)

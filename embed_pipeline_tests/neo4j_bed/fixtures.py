@@ -8,7 +8,8 @@
   servers for itself, by a file lock, for as long as its tests run: all that it needs at once and
   in one order, so that no two modules wait for each other. Best with `--dist loadfile`, which
   keeps a module on one worker; with the default its tests wait for each other on several.
-- A module finds its servers empty, without any schema. Between tests it wipes them itself.
+- A module finds its servers without data. Constraints and indexes of modules before it may still
+  be there, if they are our own; `wipe_schema` drops them. Between tests it wipes them itself.
 - EMBED_TEST_QUEUE_URI, …_USER, …_PASSWORD, …_DATABASE (and EMBED_TEST_GRAPH_…) name a server to
   use instead. It has to be empty at the start and is emptied again and again.
 - `neo4j_swapped_queue` and `neo4j_swapped_graph` are a second pair with the versions exchanged (the
@@ -42,7 +43,22 @@ Servers = Mapping[str, BedServer]
 FIXTURES = {"neo4j_queue": "queue", "neo4j_graph": "graph"}
 SWAPPED_FIXTURES = {"neo4j_swapped_queue": "queue", "neo4j_swapped_graph": "graph"}
 
+UNAVAILABLE = "No Neo4j server"
+
 NOT_ASKED = "ask for a server by an argument: getfixturevalue comes too late to take turns"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line for what was not tested, however many tests that are."""
+    skipped = [
+        reason
+        for report in terminalreporter.stats.get("skipped", [])
+        if (reason := str(report.longrepr[2])).startswith(f"Skipped: {UNAVAILABLE}")
+    ]
+    if skipped:
+        reason = skipped[0].removeprefix("Skipped: ")
+        terminalreporter.write_line(f"NOT TESTED: {len(skipped)} tests on Neo4j. {reason}")
 
 
 @pytest.fixture(scope="session")
@@ -125,8 +141,8 @@ def _running(
             servers = _servers(specs, _shared_folder(tmp_path_factory), meeting_point, stack)
         except BedUnavailable as error:
             if os.environ.get("EMBED_TEST_REQUIRE_NEO4J") == "1":
-                pytest.fail(f"No Neo4j server: {error}", pytrace=False)
-            pytest.skip(f"No Neo4j server: {error}")
+                pytest.fail(f"{UNAVAILABLE}: {error}", pytrace=False)
+            pytest.skip(f"{UNAVAILABLE}: {error}")
         yield servers
 
 
@@ -139,7 +155,8 @@ def _alone_on(
             path = shared / f"{prefix}_{name}.turn"
             fcntl.flock(stack.enter_context(path.open("a")), fcntl.LOCK_EX)
         for name in needed:
-            servers[name].wipe_schema()
+            servers[name].empty()
+            stack.callback(servers[name].kept.close)
         yield
 
 
@@ -162,7 +179,8 @@ def _servers(specs: Sequence[Spec], shared: Path, meeting_point: str, stack: Exi
     servers = {}
     for name, address in named.items():
         driver = stack.enter_context(connect(address))
-        servers[name] = BedServer(address=address, driver=driver, name=name)
+        note = shared / f"{meeting_point}_{name}.schema"
+        servers[name] = BedServer(address=address, driver=driver, schema_note=note, name=name)
         refuse_unless_empty(servers[name], note=shared / f"neo4j_{name}.seen")
         stack.callback(servers[name].wipe_schema)
     own = [spec for spec in specs if spec.name not in named]
@@ -172,5 +190,8 @@ def _servers(specs: Sequence[Spec], shared: Path, meeting_point: str, stack: Exi
         for name, values in hold.ask(command="addresses").items():
             address = Address(**values)
             driver = stack.enter_context(connect(address))
-            servers[name] = BedServer(address=address, driver=driver, name=name, hold=hold)
+            note = shared / f"{meeting_point}_{name}.schema"
+            servers[name] = BedServer(
+                address=address, driver=driver, schema_note=note, name=name, hold=hold
+            )
     return servers

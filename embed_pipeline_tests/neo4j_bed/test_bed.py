@@ -83,7 +83,7 @@ def test_without_a_server_a_test_is_skipped_and_the_summary_says_why(tmp_path: P
 
     assert outcome.returncode == 0
     assert "1 skipped" in outcome.stdout
-    assert "No Neo4j server: bolt://127.0.0.1" in outcome.stdout
+    assert "NOT TESTED: 1 tests on Neo4j. No Neo4j server: bolt://127.0.0.1" in outcome.stdout
 
 
 def test_where_a_server_is_required_its_absence_is_a_failure(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def loaded(**environ: str) -> ReaperSettings:
 
 
 @pytest.mark.parametrize("url", [None, "", "  "])
-def test_without_a_url_there_is_no_reaper_and_nothing_of_it_is_judged(url: str | None) -> None:
+def test_without_a_url_there_is_no_reaper_and_nothing_of_it_is_checked(url: str | None) -> None:
     environ = {"EMBED_ENV": "test", "QUEUE_MAX_ATTEMPTS": "no limit", "JOB_LEASE_SEC_ASR": "-1"}
 
     settings = load_settings(environ if url is None else {**environ, "REAPER_DATABASE_URL": url})

@@ -13,6 +13,13 @@ from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 
+DELETE_ALL = """
+MATCH (node) WHERE NOT node:EmbeddingGraph
+CALL (node) { DETACH DELETE node } IN TRANSACTIONS OF 5000 ROWS
+"""
+
+FIND_SCHEMA = "MATCH (graph:EmbeddingGraph) RETURN graph.schema_version AS version"
+
 ENTITY = "MATCH (e:Entity {uid: $uid}) "
 
 
@@ -94,8 +101,13 @@ def database_of(server: BedServer, *, clock: Clock | None = None) -> Neo4jDataba
 
 
 def empty(server: BedServer, mapping: EntityMapping | None = None) -> None:
-    """Indexes stay, also those of vectors: every one that comes or goes makes all plans anew."""
-    server.run("MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 5000 ROWS")
+    """Indexes stay, also those of vectors: every one that comes or goes makes all plans again.
+
+    The first connection stays open for the module: the stores of its tests share the driver.
+    """
+    server.run(DELETE_ALL)
+    if mapping is None and server.run(FIND_SCHEMA):
+        return
     database = database_of(server)
+    server.kept.callback(database.close)
     schema.prepare_graph(database, mapping or EntityMapping())
-    database.close()

@@ -16,10 +16,10 @@ from embed_pipeline.domain.policy import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
-from embed_pipeline.stores.neo4j.queue.backend import QueueDatabase
+from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.queue.rate_limiter import Neo4jRateLimiter
 from embed_pipeline.stores.neo4j.setup import schema
+from embed_pipeline.stores.queue.rate_limiter import SharedRateLimiter
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.neo4j_bed.server import Address
@@ -62,8 +62,8 @@ def connect(address: Address, *, clock: Clock | None = None) -> WatchedDatabase:
     )
 
 
-def open_queue(address: Address, *, clock: Clock | None = None) -> QueueDatabase:
-    return QueueDatabase(connect(address, clock=clock), clock=clock)
+def open_queue(address: Address, *, clock: Clock | None = None) -> Neo4jQueue:
+    return Neo4jQueue(connect(address, clock=clock), clock=clock)
 
 
 def open_jobs(address: Address, *, policy: QueuePolicy | None = None) -> Neo4jJobStore:
@@ -72,10 +72,13 @@ def open_jobs(address: Address, *, policy: QueuePolicy | None = None) -> Neo4jJo
 
 
 def prepared(server: BedServer) -> Address:
-    """The server's address, once the queue's schema is there."""
+    """The server's address, once the queue's schema is there.
+
+    The connection stays open for the module: the stores of its tests share the driver.
+    """
     database = connect(server.address)
+    server.kept.callback(database.close)
     schema.prepare_queue(database)
-    database.close()
     return server.address
 
 
@@ -83,7 +86,7 @@ class Neo4jQueueBackend:
     def __init__(self, address: Address, clock: FakeClock) -> None:
         self.address = address
         self.clock = clock
-        self._queues: list[QueueDatabase] = []
+        self._queues: list[Neo4jQueue] = []
         self._queries: list[str] | None = None
 
     def empty(self) -> None:
@@ -92,13 +95,13 @@ class Neo4jQueueBackend:
     def open_store(self, *, policy: QueuePolicy | None = None) -> Neo4jJobStore:
         return Neo4jJobStore(self.open_queue(), policy=policy)
 
-    def open_limiter(self, *, provider: str, limit: RateLimit) -> Neo4jRateLimiter:
-        return Neo4jRateLimiter(self.open_queue(), provider=provider, limit=limit)
+    def open_limiter(self, *, provider: str, limit: RateLimit) -> SharedRateLimiter:
+        return SharedRateLimiter(self.open_queue(), provider=provider, limit=limit)
 
-    def open_queue(self) -> QueueDatabase:
+    def open_queue(self) -> Neo4jQueue:
         database = connect(self.address, clock=self.clock)
         database.watcher = self._saw
-        queue = QueueDatabase(database, clock=self.clock)
+        queue = Neo4jQueue(database, clock=self.clock)
         self._queues.append(queue)
         return queue
 

@@ -94,7 +94,7 @@ class QueueMachine(RuleBasedStateMachine):
             job.again = max(job.again, 2 if force else 1)
             return Enqueued.QUEUED
         if force or (job.status is COMPLETED and not embedded):
-            job.status, job.force, job.done_tokens = PENDING, force, None
+            job.status, job.force = PENDING, force
             job.fresh(now)
             return Enqueued.REVIVED
         return Enqueued.EMBEDDED if embedded else Enqueued.PARKED

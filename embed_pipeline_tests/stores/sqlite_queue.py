@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from embed_pipeline.domain.job import JobId
 from embed_pipeline.domain.policy import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
+from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.stores.queue.job_store import QueueJobStore
+from embed_pipeline.stores.queue.rate_limiter import SharedRateLimiter
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
-from embed_pipeline.stores.sqlite.queue.rate_limiter import SqliteRateLimiter
 from embed_pipeline_tests.clocks import FakeClock
 
 
-def open_jobs(path: Path, *, policy: QueuePolicy | None = None) -> SqliteJobStore:
+def open_jobs(path: Path, *, policy: QueuePolicy | None = None) -> QueueJobStore:
     """By the host's clock, as another process would."""
-    return SqliteJobStore(QueueFile(path), policy=policy)
+    return QueueJobStore(QueueFile(path), policy=policy)
+
+
+def connection_of(jobs: JobStore) -> AbstractContextManager[sqlite3.Connection]:
+    """The store's own connection, which no other thread uses meanwhile."""
+    assert isinstance(jobs, QueueJobStore)
+    assert isinstance(jobs.database, QueueFile)
+    return jobs.database.database.reading()
+
+
+def run_sql(jobs: JobStore, statement: str, **parameters: object) -> list[sqlite3.Row]:
+    """As another program might, by the store's own connection."""
+    with connection_of(jobs) as connection:
+        return connection.execute(statement, parameters).fetchall()
 
 
 class SqliteQueueBackend:
@@ -28,16 +42,16 @@ class SqliteQueueBackend:
         self._files: list[QueueFile] = []
         self._queries: list[str] | None = None
 
-    def open_store(self, *, policy: QueuePolicy | None = None) -> SqliteJobStore:
-        return SqliteJobStore(self.open_file(), policy=policy)
+    def open_store(self, *, policy: QueuePolicy | None = None) -> QueueJobStore:
+        return QueueJobStore(self.open_file(), policy=policy)
 
-    def open_limiter(self, *, provider: str, limit: RateLimit) -> SqliteRateLimiter:
-        return SqliteRateLimiter(self.open_file(), provider=provider, limit=limit)
+    def open_limiter(self, *, provider: str, limit: RateLimit) -> SharedRateLimiter:
+        return SharedRateLimiter(self.open_file(), provider=provider, limit=limit)
 
     def open_file(self) -> QueueFile:
         file = QueueFile(self.path, clock=self.clock)
-        with file.reading() as look:
-            look.connection.set_trace_callback(self._saw)
+        with file.database.reading() as connection:
+            connection.set_trace_callback(self._saw)
         self._files.append(file)
         return file
 

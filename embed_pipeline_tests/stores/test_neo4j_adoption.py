@@ -10,7 +10,7 @@ from embed_pipeline.domain.job import JobId, JobStatus
 from embed_pipeline.stores.encoding import to_ms
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
 from embed_pipeline.stores.neo4j.queue.adoption import sentences_on_jobs_left
-from embed_pipeline.stores.neo4j.queue.backend import QueueDatabase
+from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
 from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline_tests.clocks import DAY, SECOND, FakeClock
@@ -38,7 +38,7 @@ def adopt(neo4j_queue: BedServer, queue: Neo4jDatabase, clock: FakeClock) -> Ado
     def add_and_adopt(*jobs: dict[str, object]) -> Neo4jJobStore:
         neo4j_queue.run(ADD_JOBS, jobs=list(jobs))
         assert schema.prepare_queue(queue) == len(jobs)
-        return Neo4jJobStore(QueueDatabase(queue, clock=clock))
+        return Neo4jJobStore(Neo4jQueue(queue, clock=clock))
 
     return add_and_adopt
 
@@ -128,7 +128,7 @@ class TestWrittenAfterSetUp:
     @pytest.fixture
     def store(self, queue: Neo4jDatabase, clock: FakeClock) -> Neo4jJobStore:
         schema.prepare_queue(queue)
-        return Neo4jJobStore(QueueDatabase(queue, clock=clock))
+        return Neo4jJobStore(Neo4jQueue(queue, clock=clock))
 
     @pytest.mark.parametrize("look", [Neo4jJobStore.recover_stale, Neo4jJobStore.has_stale])
     def test_job_is_taken_in_by_the_next_look_for_stale_ones(
@@ -238,7 +238,7 @@ class TestLeft:
         incomplete = seeds_job("1", clock, **held) | {missing: None}
         neo4j_queue.run(ADD_JOBS, jobs=[incomplete, seeds_job("a", clock, **held)])
         schema.prepare_queue(queue)
-        store = Neo4jJobStore(QueueDatabase(queue, clock=clock))
+        store = Neo4jJobStore(Neo4jQueue(queue, clock=clock))
 
         recovered = {job.id for job in store.recover_stale().jobs}
 

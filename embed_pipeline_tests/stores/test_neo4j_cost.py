@@ -14,10 +14,10 @@ import pytest
 from embed_pipeline.domain.job import EntityUid, JobId, JobStatus
 from embed_pipeline.stores.encoding import to_ms
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
-from embed_pipeline.stores.neo4j.queue.backend import QueueDatabase
+from embed_pipeline.stores.neo4j.queue.adoption import SAMPLE
+from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.cypher import recovery as cypher_recovery
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.queue.recovering import SAMPLE
 from embed_pipeline_tests.clocks import DAY, HOUR, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import MODEL, add_jobs, take
 from embed_pipeline_tests.neo4j_bed.client import BedServer
@@ -78,6 +78,10 @@ def _hits(plan: object) -> int:
 
 def hits(address: Address, call: Callable[[Neo4jJobStore], object]) -> int:
     """Db hits of one call on a store of its own, all its statements together."""
+    return hits_of(address, lambda database: call(Neo4jJobStore(Neo4jQueue(database, clock=CLOCK))))
+
+
+def hits_of(address: Address, work: Callable[[Neo4jDatabase], object]) -> int:
     database = ProfiledDatabase(
         address.uri,
         user=address.user,
@@ -86,7 +90,7 @@ def hits(address: Address, call: Callable[[Neo4jJobStore], object]) -> int:
         clock=CLOCK,
     )
     database.tally = []
-    call(Neo4jJobStore(QueueDatabase(database, clock=CLOCK)))
+    work(database)
     database.close()
     touched = sum(database.tally)
     assert touched > 0, "a profile that tells of no hits proves nothing"
@@ -209,10 +213,10 @@ def test_cleanup_looks_only_at_what_is_old(crowded: Address, statement: str) -> 
     """These find what the server's own batches delete, which PROFILE cannot look into."""
     long_ago = to_ms(CLOCK.now() - DAY)
 
-    def find(store: Neo4jJobStore) -> None:
-        store.queue.read(lambda look: look.all(statement, status="completed", cutoff=long_ago))
+    def find(database: Neo4jDatabase) -> None:
+        database.read(lambda tx: tx.all(statement, status="completed", cutoff=long_ago))
 
-    assert hits(crowded, find) <= 10
+    assert hits_of(crowded, find) <= 10
 
 
 @pytest.mark.parametrize("size", [10, 100])
@@ -231,14 +235,14 @@ def test_cleanup_touches_in_proportion_to_what_it_deletes(
     facts = {"status": "completed", "cutoff": to_ms(long_ago + DAY)}
     found: list[Row] = []
 
-    def clean_up(store: Neo4jJobStore) -> None:
+    def clean_up(database: Neo4jDatabase) -> None:
         """As the server's own batches do it."""
-        found.extend(store.queue.read(lambda look: look.all(cypher_recovery.ENDED_JOBS, **facts)))
+        found.extend(database.read(lambda tx: tx.all(cypher_recovery.ENDED_JOBS, **facts)))
         places = [row["place"] for row in found]
         delete = "UNWIND $places AS place " + cypher_recovery.DELETE_JOB
-        store.queue.write(lambda tx: tx.all(delete, places=places, **facts))
+        database.write(lambda tx: tx.all(delete, places=places, **facts))
 
-    cost = hits(crowded, clean_up)
+    cost = hits_of(crowded, clean_up)
 
     assert len(found) == size
     assert size * LEAST_PER_JOB <= cost <= 20 + size * 40

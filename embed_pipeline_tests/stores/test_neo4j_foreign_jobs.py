@@ -11,7 +11,7 @@ from embed_pipeline.domain.job import Enqueued, EntityUid, FailureRecord, JobId,
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.encoding import to_ms
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
-from embed_pipeline.stores.neo4j.queue.backend import QueueDatabase
+from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
 from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline_tests.clocks import HOUR, FakeClock
@@ -55,7 +55,7 @@ def all_moments(value: object) -> dict[str, object]:
 @pytest.fixture
 def store(queue: Neo4jDatabase, clock: FakeClock) -> Neo4jJobStore:
     schema.prepare_queue(queue)
-    return Neo4jJobStore(QueueDatabase(queue, clock=clock))
+    return Neo4jJobStore(Neo4jQueue(queue, clock=clock))
 
 
 class TestTakenIn:

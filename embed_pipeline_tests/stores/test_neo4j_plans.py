@@ -10,9 +10,9 @@ from embed_pipeline.stores.neo4j.graph import cypher
 from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
 from embed_pipeline.stores.neo4j.graph.mapping import filled
 from embed_pipeline.stores.neo4j.queue.cypher import control as cypher_queue
-from embed_pipeline.stores.neo4j.queue.cypher import history as cypher_history
 from embed_pipeline.stores.neo4j.queue.cypher import jobs as cypher_jobs
 from embed_pipeline.stores.neo4j.queue.cypher import leased as cypher_holding
+from embed_pipeline.stores.neo4j.queue.cypher import queries as cypher_queries
 from embed_pipeline.stores.neo4j.queue.cypher import recovery as cypher_recovery
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_graph import database_of, empty
@@ -69,7 +69,7 @@ def test_jobs_are_found_the_same_way_in_an_empty_queue_and_in_a_full_one(
     queue_server: BedServer,
 ) -> None:
     statements = statements_of(
-        cypher_jobs, cypher_holding, cypher_recovery, cypher_history, cypher_queue
+        cypher_jobs, cypher_holding, cypher_recovery, cypher_queries, cypher_queue
     )
     prepared(queue_server)
     queue_server.run(DELETE_ALL)

@@ -21,11 +21,12 @@ from embed_pipeline.domain.health import HealthRecord
 from embed_pipeline.domain.job import Enqueued, JobStatus
 from embed_pipeline.domain.policy import QueuePolicy
 from embed_pipeline.domain.window import Grant, RateLimit, Spent
-from embed_pipeline.stores.encoding import from_ms, health_document
+from embed_pipeline.stores.encoding import from_ms
 from embed_pipeline.stores.neo4j.queue import rows
 from embed_pipeline.stores.neo4j.queue.cypher import leased as cypher_holding
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.queue.rate_limiter import Neo4jRateLimiter
+from embed_pipeline.stores.queue.documents import HEALTH
+from embed_pipeline.stores.queue.rate_limiter import SharedRateLimiter
 from embed_pipeline_tests.contracts.job_store.scene import (
     MODEL,
     add_jobs,
@@ -215,7 +216,7 @@ def test_completion_sees_the_health_that_it_waited_for(
     first, done = leased_job(store, uid="e0")
     store.complete(first, [done])
     lease, job_id = leased_job(store)
-    trouble = json.dumps(health_document(HealthRecord(consecutive_failures=3)))
+    trouble = json.dumps(HEALTH.encode(HealthRecord(consecutive_failures=3)))
 
     with uncommitted(server) as other, ThreadPoolExecutor() as threads:
         other.run(SET_HEALTH, value=trouble).consume()
@@ -265,7 +266,7 @@ def test_overlapping_enqueues_in_any_order_create_each_job_once(open_store: Open
 
 
 def _take_grants(address: Address, answers: multiprocessing.Queue[list[Grant]]) -> None:
-    limiter = Neo4jRateLimiter(open_queue(address), provider="openai", limit=LIMIT)
+    limiter = SharedRateLimiter(open_queue(address), provider="openai", limit=LIMIT)
     takes = [limiter.take(Spent(requests=1)) for _ in range(100)]
     limiter.close()
     answers.put([grant for grant in takes if isinstance(grant, Grant)])

@@ -129,6 +129,8 @@ class TestQueue:
         neo4j_queue.run("MATCH (s:QueueSchema) SET s.version = 1")
         neo4j_queue.run("DROP INDEX embedjob_holder")
         neo4j_queue.run("CREATE INDEX embedjob_token FOR (j:EmbedJob) ON (j.lease_token)")
+        neo4j_queue.run("CREATE CONSTRAINT budget_provider FOR (b:Budget) REQUIRE b.x IS UNIQUE")
+        neo4j_queue.run("CREATE (:Budget {provider: 'openai'})")
 
         with pytest.raises(SchemaMissing, match="embed-pipeline init"):
             schema.check_queue(queue)
@@ -136,6 +138,7 @@ class TestQueue:
 
         schema.check_queue(queue)
         assert names(neo4j_queue) == before
+        assert neo4j_queue.run("MATCH (b:Budget) RETURN b") == []
 
     def test_jobs_of_another_program_are_adopted(
         self, neo4j_queue: BedServer, queue: Neo4jDatabase

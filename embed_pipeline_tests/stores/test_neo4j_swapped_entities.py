@@ -27,6 +27,8 @@ from embed_pipeline_tests.stores.test_neo4j_entities import (
 
 __all__ = ["TestDiscoverByWindows", "TestSearchByIndex", "backend", "second", "store"]
 
+pytestmark = pytest.mark.slow
+
 bind(globals(), GRAPH_CONTRACTS)
 
 

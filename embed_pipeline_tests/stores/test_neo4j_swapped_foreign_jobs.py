@@ -10,6 +10,8 @@ from embed_pipeline_tests.stores.test_neo4j_foreign_jobs import adopt, queue, st
 
 __all__ = ["adopt", "neo4j_queue", "queue", "store"]
 
+pytestmark = pytest.mark.slow
+
 # All that are bound there, so that none is forgotten here.
 globals().update({name: bound for name, bound in vars(usual).items() if name.startswith("Test")})
 

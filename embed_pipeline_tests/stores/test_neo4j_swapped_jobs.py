@@ -12,6 +12,8 @@ from embed_pipeline_tests.stores.test_neo4j_jobs import TestCleaning, backend, s
 
 __all__ = ["TestCleaning", "backend", "queue_server", "store"]
 
+pytestmark = pytest.mark.slow
+
 bind(globals(), QUEUE_CONTRACTS)
 
 

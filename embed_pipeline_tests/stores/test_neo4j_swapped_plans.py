@@ -15,6 +15,8 @@ __all__ = [
     "test_jobs_are_found_the_same_way_in_an_empty_queue_and_in_a_full_one",
 ]
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def queue_server(neo4j_swapped_queue: BedServer) -> BedServer:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from embed_pipeline.domain.job import JobId, JobStatus
+from embed_pipeline.stores.neo4j.queue.adoption import SAMPLE
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.queue.recovering import SAMPLE
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.neo4j_bed.server import Address

@@ -13,10 +13,11 @@ import pytest
 
 from embed_pipeline.domain.job import EntityUid, JobId, JobStatus
 from embed_pipeline.stores.encoding import to_ms
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
+from embed_pipeline.stores.queue.job_store import QueueJobStore
+from embed_pipeline.stores.queue.transaction import Transaction
 from embed_pipeline_tests.clocks import DAY, HOUR, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import MODEL, add_jobs, take
-from embed_pipeline_tests.stores.sqlite_queue import SqliteQueueBackend
+from embed_pipeline_tests.stores.sqlite_queue import SqliteQueueBackend, connection_of
 
 CROWD = 200_000
 FINE = 10  # steps between two calls of the progress handler: the resolution of the count
@@ -63,7 +64,7 @@ def crowd(
         )
 
 
-def steps(backend: SqliteQueueBackend, call: Callable[[SqliteJobStore], object]) -> int:
+def steps(backend: SqliteQueueBackend, call: Callable[[QueueJobStore], object]) -> int:
     """Virtual-machine steps of one call on a store of its own."""
     store = backend.open_store()
     counted = 0
@@ -73,11 +74,11 @@ def steps(backend: SqliteQueueBackend, call: Callable[[SqliteJobStore], object])
         counted += FINE
         return 0
 
-    with store.queue.reading() as look:
-        look.connection.set_progress_handler(tick, FINE)
+    with connection_of(store) as connection:
+        connection.set_progress_handler(tick, FINE)
     call(store)
-    with store.queue.reading() as look:
-        look.connection.set_progress_handler(None, 0)
+    with connection_of(store) as connection:
+        connection.set_progress_handler(None, 0)
     return counted
 
 
@@ -136,7 +137,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteQueueBac
     ],
 )
 def test_call_with_nothing_to_do_costs_nothing(
-    crowded: SqliteQueueBackend, call: Callable[[SqliteJobStore], object]
+    crowded: SqliteQueueBackend, call: Callable[[QueueJobStore], object]
 ) -> None:
     assert steps(crowded, call) < 2_500
 
@@ -162,7 +163,7 @@ def test_call_with_nothing_to_do_costs_nothing(
     ],
 )
 def test_a_page_of_the_history_costs_as_much_as_it_returns(
-    crowded: SqliteQueueBackend, page: Callable[[SqliteJobStore, int], Sequence[object]], size: int
+    crowded: SqliteQueueBackend, page: Callable[[QueueJobStore, int], Sequence[object]], size: int
 ) -> None:
     found: list[object] = []
 
@@ -176,8 +177,11 @@ def test_events_are_not_read_by_transitions(backend: SqliteQueueBackend) -> None
     store = backend.open_store()
     add_jobs(store, 40)
     fresh = steps(backend, lambda store: take(store, 5))
-    with store.queue.transaction() as transaction:
+
+    def record_many(transaction: Transaction) -> None:
         for _ in range(2_000):
             transaction.record("jobs.leased")
+
+    store.database.write(record_many)
 
     assert steps(backend, lambda store: take(store, 5)) <= fresh + 200

@@ -21,10 +21,12 @@ from embed_pipeline.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from embed_pipeline.stores.queue.job_store import QueueJobStore
+from embed_pipeline.stores.queue.transaction import Transaction
 from embed_pipeline.stores.sqlite import connection as connecting
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline_tests.contracts.job_store.scene import add_jobs, take
+from embed_pipeline_tests.stores.sqlite_queue import connection_of, run_sql
 
 PATIENCE = 30
 
@@ -34,8 +36,8 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "queue.sqlite"
 
 
-def store_at(path: Path) -> SqliteJobStore:
-    return SqliteJobStore(QueueFile(path))
+def store_at(path: Path) -> QueueJobStore:
+    return QueueJobStore(QueueFile(path))
 
 
 def test_missing_folders_are_made(tmp_path: Path) -> None:
@@ -91,6 +93,7 @@ def test_file_of_an_earlier_version_is_brought_up_with_its_jobs(path: Path) -> N
             CREATE INDEX job_owner ON embed_job (lock_owner, lock_until)
                 WHERE status = 'processing';
             CREATE INDEX job_token ON embed_job (lease_token) WHERE status = 'processing';
+            CREATE TABLE budget_bucket (provider TEXT, bucket INTEGER);
             PRAGMA user_version = 1;
         """)
     connection.close()
@@ -101,18 +104,16 @@ def test_file_of_an_earlier_version_is_brought_up_with_its_jobs(path: Path) -> N
     assert indexes_of(upgraded) == indexes_of(store_at(path.with_name("new.sqlite")))
 
 
-def indexes_of(store: SqliteJobStore) -> dict[str, str]:
-    with store.queue.reading() as look:
-        found = look.all("SELECT name, sql FROM sqlite_master WHERE type = 'index'")
-        return {row["name"]: row["sql"] for row in found}
+def indexes_of(store: QueueJobStore) -> dict[str, str]:
+    found = run_sql(store, "SELECT name, sql FROM sqlite_master WHERE type = 'index'")
+    return {row["name"]: row["sql"] for row in found}
 
 
 def test_full_disk_is_critical_and_loses_nothing(path: Path) -> None:
     store = store_at(path)
     add_jobs(store, 10)
-    with store.queue.reading() as look:
-        pages = look.connection.execute("PRAGMA page_count").fetchone()[0]
-        look.connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+    pages = run_sql(store, "PRAGMA page_count")[0][0]
+    run_sql(store, f"PRAGMA max_page_count = {pages + 2}")
 
     with pytest.raises(StoreFull, match="disk is full") as raised:
         add_jobs(store, 5_000, prefix="more")
@@ -128,8 +129,7 @@ def test_read_only_file_is_critical(path: Path, monkeypatch: pytest.MonkeyPatch)
     add_jobs(store_at(path))
     # Root may write everything, so the connection itself is made read-only.
     store = store_at(path)
-    with store.queue.reading() as look:
-        look.connection.execute("PRAGMA query_only = ON")
+    run_sql(store, "PRAGMA query_only = ON")
 
     with pytest.raises(StoreReadOnly) as raised:
         add_jobs(store, prefix="more")
@@ -183,7 +183,7 @@ def test_turn_behind_other_threads_counts_as_waiting(
     late = LateTime()
     monkeypatch.setattr(connecting, "time", late)
     with ThreadPoolExecutor(1) as threads:
-        with store.queue.reading():
+        with connection_of(store):
             second = threads.submit(take, store)
             assert late.was_asked.wait(PATIENCE)
             late.now = connecting.BUSY_PATIENCE + 1
@@ -210,19 +210,18 @@ def test_error_inside_a_transaction_leaves_nothing_behind(path: Path) -> None:
     store = store_at(path)
     add_jobs(store)
 
-    def dies_in_mid_transaction() -> None:
-        with store.queue.transaction() as transaction:
-            transaction.record("jobs.leased")
-            raise RuntimeError
+    def dies_in_mid_transaction(transaction: Transaction) -> None:
+        transaction.record("jobs.leased")
+        raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        dies_in_mid_transaction()
+        store.database.write(dies_in_mid_transaction)
 
     assert [event.kind for event in store.events.recent()] == ["jobs.enqueued"]
     store.close()
 
 
-def _count_in_child(store: SqliteJobStore, answers: multiprocessing.Queue[int | str]) -> None:
+def _count_in_child(store: QueueJobStore, answers: multiprocessing.Queue[int | str]) -> None:
     try:
         answers.put(store.get_queue_status().pending)
     except EmbedPipelineError as error:

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embed_pipeline.domain.window import Grant, RateLimit, Spent
+from embed_pipeline.stores.queue.job_store import QueueJobStore
+from embed_pipeline.stores.queue.rate_limiter import SharedRateLimiter
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
-from embed_pipeline.stores.sqlite.queue.rate_limiter import SqliteRateLimiter
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import MODEL, add_jobs
 from embed_pipeline_tests.stores.sqlite_queue import SqliteQueueBackend
@@ -25,7 +25,7 @@ LIMIT = RateLimit(requests=5, interval=timedelta(milliseconds=600))
 
 
 def _lease_all(path: Path, process: int, answers: multiprocessing.Queue[list[str]]) -> None:
-    store = SqliteJobStore(QueueFile(path))
+    store = QueueJobStore(QueueFile(path))
     taken: list[str] = []
 
     def drain(thread: int) -> None:
@@ -46,7 +46,7 @@ def _lease_all(path: Path, process: int, answers: multiprocessing.Queue[list[str
 
 
 def lease_everything_once(path: Path, *, count: int) -> None:
-    store = SqliteJobStore(QueueFile(path))
+    store = QueueJobStore(QueueFile(path))
     add_jobs(store, count)
     answers: multiprocessing.Queue[list[str]] = PROCESSES.Queue()
     processes = [
@@ -70,7 +70,7 @@ def test_eight_threads_in_two_processes_lease_100_000_jobs_once_each(tmp_path: P
 
 
 def _take_grants(path: Path, answers: multiprocessing.Queue[list[Grant]]) -> None:
-    limiter = SqliteRateLimiter(QueueFile(path), provider="openai", limit=LIMIT)
+    limiter = SharedRateLimiter(QueueFile(path), provider="openai", limit=LIMIT)
     takes = [limiter.take(Spent(requests=1)) for _ in range(400)]
     answers.put([grant for grant in takes if isinstance(grant, Grant)])
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -14,10 +12,9 @@ from embed_pipeline.domain.entity import EntityMapping, NewEntity
 from embed_pipeline.domain.job import Enqueued, JobStatus
 from embed_pipeline.errors import RequestError
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
-from embed_pipeline.stores.sqlite.connection import Database
+from embed_pipeline.stores.queue.job_store import QueueJobStore
 from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline.usecases.entities.create import create_entities, upsert_entities
 from embed_pipeline.usecases.entities.discover import discover
 from embed_pipeline_tests.worker.conftest import Build
@@ -45,30 +42,18 @@ def test_exactly_one_job_is_scheduled_for_each_new_entity(world: World) -> None:
 
 @pytest.mark.parametrize("verb", ["create", "upsert"])
 def test_fifty_entities_are_created_in_one_transaction_without_a_call(
-    world: World, monkeypatch: pytest.MonkeyPatch, verb: str
+    world: World, transactions: list[str], verb: str
 ) -> None:
     """One transaction of the graph, one of the queue, and no further read of either.
 
     How long it takes is for the benchmarks to tell.
     """
     world.fill(1, first=900)
-    transactions: list[str] = []
-    transaction, reading = Database.transaction, Database.reading
-
-    def counted(database: Database) -> AbstractContextManager[sqlite3.Connection]:
-        transactions.append(database.path.name)
-        return transaction(database)
-
-    def counted_reading(database: Database) -> AbstractContextManager[sqlite3.Connection]:
-        transactions.append(f"read of {database.path.name}")
-        return reading(database)
-
-    monkeypatch.setattr(Database, "transaction", counted)
-    monkeypatch.setattr(Database, "reading", counted_reading)
+    transactions.clear()
     create = {"create": world.create, "upsert": world.upsert}[verb]
     create(*(entity(number, "x" * 1_000) for number in range(50)))
 
-    assert transactions == ["graph.sqlite", "queue.sqlite"]
+    assert transactions == ["graph", "queue"]
     assert world.provider.requests == []
 
 
@@ -206,7 +191,7 @@ def test_queue_unavailable_while_creating_keeps_the_entities_and_discovery_queue
         unusable.mkdir()
     else:
         unusable.write_text("this is no database, but a letter" * 100)
-    broken = SqliteJobStore(QueueFile(unusable))
+    broken = QueueJobStore(QueueFile(unusable))
 
     created = create_entities(broken, world.graph, [entity(0), entity(1)], model=MODEL)
     changed = upsert_entities(broken, world.graph, [entity(0, "new")], model=MODEL)
@@ -234,9 +219,9 @@ def test_rebuilt_queue_loses_only_jobs_and_a_changed_entity_is_embedded_again(
 
     rebuilt = build()
     rebuilt.upsert(entity(0, "changed"))
-    tally = rebuilt.run()
+    report = rebuilt.run()
 
-    assert (tally.embedded, len(rebuilt.all_jobs)) == (1, 1)
+    assert (report.embedded, len(rebuilt.all_jobs)) == (1, 1)
     assert rebuilt.has_vector_of(uid(0), "entity 0\nchanged")
     assert all(rebuilt.is_embedded(uid(number)) for number in range(3))
     assert discover(rebuilt.services).new_jobs == 0, "what is embedded is not queued again"
@@ -245,7 +230,7 @@ def test_rebuilt_queue_loses_only_jobs_and_a_changed_entity_is_embedded_again(
 
 def test_creation_works_with_a_queue_that_was_never_opened(tmp_path: Path) -> None:
     graph = GraphEntityStore(SqliteGraph(tmp_path / "graph.sqlite", mapping=EntityMapping()))
-    jobs = SqliteJobStore(QueueFile(tmp_path / "new" / "queue.sqlite"))
+    jobs = QueueJobStore(QueueFile(tmp_path / "new" / "queue.sqlite"))
 
     report = create_entities(jobs, graph, [entity(0)], model=MODEL)
 

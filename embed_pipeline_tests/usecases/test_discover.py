@@ -71,7 +71,7 @@ def test_ten_refused_entities_never_hide_an_eleventh_from_batch_repair(world: Wo
     world.provider.always = None
     add_unqueued(world, 10)
 
-    report = force_embedding(world.services, limit=1)
+    report = force_embedding(world.services, limit=2)
 
     assert report.queued == 1
     assert "stay parked" in report.message

@@ -158,9 +158,9 @@ def test_force_on_a_held_job_runs_it_once_more(world: World) -> None:
     world.fill(1)
     world.provider.script.append(lambda _: force_embedding(world.services, entity_name="entity 0"))
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.embedded, len(world.provider.requests)) == (2, 2)
+    assert (report.embedded, len(world.provider.requests)) == (2, 2)
     assert world.job_of(uid(0)).status is JobStatus.COMPLETED
 
 
@@ -171,3 +171,16 @@ def test_batch_repair_pages_on_by_its_limit_and_ends_with_the_graph(world: World
 
     assert (report.queued, report.discovered) == (0, 30)
     assert set(world.graph.pages) == {5}
+
+
+def test_batch_repair_looks_at_no_more_than_ten_times_its_limit_and_says_so(world: World) -> None:
+    world.fill(60)
+
+    report = force_embedding(world.services, limit=5)
+
+    assert (report.queued, report.discovered) == (0, 50)
+    assert sum(world.graph.pages) == 50
+    assert report.message == (
+        "Found 50 entities without an embedding, queued 0; 50 were queued already; "
+        "no more than 50 were looked at, more may exist: discovery finds them."
+    )

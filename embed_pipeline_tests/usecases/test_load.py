@@ -13,8 +13,8 @@ from embed_pipeline.domain.entity import EntityMapping, NewEntity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
 from embed_pipeline.usecases.files.formats import BadRow
-from embed_pipeline.usecases.files.formats.csv_rows import read_csv
-from embed_pipeline.usecases.files.load import MOST_TOLD, PAGE, LoadReport, load_file
+from embed_pipeline.usecases.files.formats.csv_files import read_csv
+from embed_pipeline.usecases.files.load import MOST_LISTED, PAGE, LoadReport, load_file
 from embed_pipeline_tests.worker.scene import World
 
 HEADER = ("uid", "name", "entityType", "observations")
@@ -140,7 +140,7 @@ def test_report_carries_the_first_bad_rows_and_counts_all(world: World, file: Pa
     report = load_file(world.services, file)
 
     assert report.refused == PAGE + 10
-    assert [row.line for row in report.bad] == list(range(2, MOST_TOLD + 2))
+    assert [row.line for row in report.bad] == list(range(2, MOST_LISTED + 2))
 
 
 def test_same_entity_twice_in_one_file_is_one_entity_with_the_last_text(

@@ -184,7 +184,7 @@ def test_bad_rows_of_a_table_are_told_by_their_row(world: World, tmp_path: Path)
 
     report = load_file(world.services, path)
 
-    assert (report.created, report.told_bad()) == (2, ["row 2: has no name"])
+    assert (report.created, report.bad_rows()) == (2, ["row 2: has no name"])
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])

@@ -24,9 +24,9 @@ from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
+from embed_pipeline.stores.queue.job_store import QueueJobStore
 from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
 from embed_pipeline_tests.clocks import FakeClock
 
 Happening = Callable[[Sequence[str]], object]
@@ -65,7 +65,7 @@ class ScriptedProvider(MockProvider):
         return answers[0] if answers else self.answer(texts)
 
 
-class WatchedJobStore(SqliteJobStore):
+class WatchedJobStore(QueueJobStore):
     """The real queue; its heartbeats can be awaited and made to fail."""
 
     def __init__(self, queue: QueueFile, *, policy: QueuePolicy | None = None) -> None:

@@ -15,15 +15,15 @@ from embed_pipeline.domain.policy import QueuePolicy
 from embed_pipeline.domain.window import RateLimit, Spent
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.rate_limiter import RateLimiter
-from embed_pipeline.stores.queue.unlimited import Unlimited
+from embed_pipeline.stores.queue.rate_limiter import SharedRateLimiter, Unlimited
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
-from embed_pipeline.stores.sqlite.queue.rate_limiter import SqliteRateLimiter
 from embed_pipeline.usecases.entities.create import CreateReport, create_entities, upsert_entities
 from embed_pipeline.worker.context import RunLimits, Services
 from embed_pipeline.worker.report import RunReport
 from embed_pipeline.worker.run import drain
 from embed_pipeline.worker.stop import Deadline
 from embed_pipeline_tests.clocks import MINUTE, FakeClock
+from embed_pipeline_tests.stores.sqlite_queue import run_sql
 from embed_pipeline_tests.worker.parts import FragileGraph, ScriptedProvider, WatchedJobStore
 
 MODEL = "mock/mock@8"
@@ -72,7 +72,7 @@ class World:
         self.limiter: RateLimiter = Unlimited(clock=clock)
         if requests is not None:
             limit = RateLimit(requests=requests, tokens=tokens, interval=interval)
-            self.limiter = SqliteRateLimiter(queue, provider="mock", limit=limit)
+            self.limiter = SharedRateLimiter(queue, provider="mock", limit=limit)
         self.services = Services(
             jobs=self.jobs,
             graph=self.graph,
@@ -114,8 +114,7 @@ class World:
 
     def reopen_jobs(self) -> None:
         """As if the worker had died between its last write to the graph and the completion."""
-        with self.jobs.queue.transaction() as transaction:
-            transaction.run("UPDATE embed_job SET status = 'pending', processed_at = NULL")
+        run_sql(self.jobs, "UPDATE embed_job SET status = 'pending', processed_at = NULL")
 
     def write_as_another_program(self, key: EntityUid, notes: str) -> None:
         statement = "UPDATE Entity SET observations = :notes WHERE uid = :uid"
@@ -139,8 +138,8 @@ class World:
 
     @property
     def all_jobs(self) -> list[EmbedJob]:
-        with self.jobs.queue.reading() as look:
-            ids = [JobId(row["id"]) for row in look.all("SELECT id FROM embed_job ORDER BY seq")]
+        found = run_sql(self.jobs, "SELECT id FROM embed_job ORDER BY seq")
+        ids = [JobId(row["id"]) for row in found]
         return [job for job_id in ids if (job := self.jobs.get(job_id))]
 
     def jobs_of(self, key: EntityUid) -> list[EmbedJob]:

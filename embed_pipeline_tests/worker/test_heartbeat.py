@@ -15,6 +15,7 @@ from embed_pipeline.errors import StoreBusy
 from embed_pipeline.worker.heartbeat import Heartbeat
 from embed_pipeline.worker.run import drain
 from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND
+from embed_pipeline_tests.stores.sqlite_queue import run_sql
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
 from embed_pipeline_tests.worker.scene import ONE_BY_ONE, World, uid
@@ -68,7 +69,7 @@ def test_beat_with_nothing_held_runs_no_query(world: World, logs: Logbook) -> No
     lease = world.lease()
     beating = heartbeat(world, lease)
     beating.stop_extending(lease.job_ids)
-    world.jobs.queue.close()
+    world.jobs.close()
     (world.home / "queue.sqlite").unlink()
 
     beating.beat()
@@ -82,8 +83,7 @@ def test_lost_lease_stops_new_work_on_those_jobs_alone(world: World, logs: Logbo
     lease = world.lease()
     beating = heartbeat(world, lease)
     lost, kept = lease.job_ids
-    with world.jobs.queue.transaction() as transaction:
-        transaction.run("UPDATE embed_job SET lease_token = 'another' WHERE id = :id", id=lost)
+    run_sql(world.jobs, "UPDATE embed_job SET lease_token = 'another' WHERE id = :id", id=lost)
 
     beating.beat()
 
@@ -229,9 +229,9 @@ def test_worker_whose_lease_was_taken_over_sends_nothing_more_and_releases_nothi
 
     world.provider.script.append(stalled)
 
-    tally = drain(world.services, owner=lease.owner, first=lease, deadline=world.deadline())
+    report = drain(world.services, owner=lease.owner, first=lease, deadline=world.deadline())
 
-    assert (tally.requests, tally.lost, tally.embedded) == (1, 1, 0)
+    assert (report.requests, report.lost, report.embedded) == (1, 1, 0)
     assert {job.lock_owner for job in world.all_jobs} == {"worker-b"}
     assert "lease.lost" in logs.events
 

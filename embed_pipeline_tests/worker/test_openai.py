@@ -51,11 +51,11 @@ def test_every_entity_gets_the_vector_of_its_text_even_from_swapped_rows(
     server.inject(SWAPPED_ROWS)
     world.fill(20)
 
-    tally = drain(world.services, owner="worker-a")
+    report = drain(world.services, owner="worker-a")
 
     assert all(world.is_embedded(uid(number)) for number in range(20))
-    assert (tally.embedded, len(server.requests)) == (20, 1)
-    assert tally.tokens == server.requests[0].tokens
+    assert (report.embedded, len(server.requests)) == (20, 1)
+    assert report.tokens == server.requests[0].tokens
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_429_pauses_and_then_everything_is_embedded(
     server.inject(fault)
     world.fill(3)
 
-    tally = drain(world.services, owner="worker-a")
+    report = drain(world.services, owner="worker-a")
 
-    assert (tally.stop_reason, tally.back_at) == (
+    assert (report.stop_reason, report.back_at) == (
         StopReason.BUDGET_SPENT,
         world.clock.now() + pause,
     )
@@ -138,9 +138,9 @@ def test_400_for_one_text_of_a_hundred_embeds_the_other_99(
     server.fault_for = poison
     world.fill(100)
 
-    tally = drain(world.services, owner="worker-a")
+    report = drain(world.services, owner="worker-a")
 
-    assert (tally.embedded, tally.failed) == (99, 1)
+    assert (report.embedded, report.failed) == (99, 1)
     assert world.job_of(uid(41)).error_category is ErrorCategory.PERMANENT
     assert len(server.requests) <= 2 * ceil(log2(100)) + 1
 
@@ -159,9 +159,9 @@ def test_setting_that_the_server_refuses_halts_the_queue_and_fails_nobody(
     server.fault_for = lambda _: fault
     world.fill(50)
 
-    tally = drain(world.services, owner="worker-a")
+    report = drain(world.services, owner="worker-a")
 
-    assert tally.stop_reason is StopReason.HALTED
+    assert report.stop_reason is StopReason.HALTED
     assert world.jobs.switch.read().state is SwitchState.HALTED
     assert {(job.status, job.attempts) for job in world.all_jobs} == {(JobStatus.PENDING, 0)}
     assert len(server.requests) <= calls
@@ -176,9 +176,9 @@ def test_queue_of_nothing_but_refused_texts_fails_them_and_halts_nobody(
     server.fault_for = lambda texts: refusal(400) if any("note" in text for text in texts) else None
     world.fill(5)
 
-    tally = drain(world.services, owner="worker-a")
+    report = drain(world.services, owner="worker-a")
 
-    assert (tally.failed, tally.stop_reason) == (5, StopReason.QUEUE_EMPTY)
+    assert (report.failed, report.stop_reason) == (5, StopReason.QUEUE_EMPTY)
     assert {job.error_type for job in world.all_jobs} == {"InputRefused"}
     asked = [request.texts for request in server.requests]
     assert asked.count((HARMLESS.text,)) == 1, "one more call for the whole run"

@@ -167,8 +167,8 @@ def test_one_provider_that_is_down_does_not_stop_another(build: Build, tmp_path:
     )
     world.run()
 
-    tally = drain(services, owner="worker-b")
+    report = drain(services, owner="worker-b")
 
     assert world.jobs.breakers.read("mock").is_open
-    assert (tally.embedded, tally.stop_reason) == (5, StopReason.QUEUE_EMPTY)
+    assert (report.embedded, report.stop_reason) == (5, StopReason.QUEUE_EMPTY)
     assert {job.status for job in world.all_jobs if job.model != other.model} == {JobStatus.PENDING}

@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from embed_pipeline.domain.window import Allowance, Grant, RemainingQuota, Spent
-from embed_pipeline.stores.queue.unlimited import Unlimited
+from embed_pipeline.stores.queue.rate_limiter import Unlimited
 
 
 def test_a_provider_without_a_budget_has_none_to_lower() -> None:

@@ -1,7 +1,7 @@
-"""embed_pipeline inside a code location of your own.
+"""embed_pipeline inside your own code location.
 
-An asset of yours (`recipes`) writes entities into the graph. `entity_embeddings` depends on it, the
-queue's sensor embeds what it wrote, and another asset of yours (`recipe_finder`) uses the vectors.
+Your asset `recipes` writes entities into the graph. `entity_embeddings` depends on it, the sensor
+of the queue embeds what it wrote, and your asset `recipe_finder` uses the vectors.
 
     dagster dev -f examples/own_code_location/definitions.py
 
@@ -25,7 +25,7 @@ RECIPES = Path(__file__).with_name("recipes.csv")
 
 @dg.asset(group_name="kitchen", description="Recipes of the kitchen, as entities of the graph.")
 def recipes(services: dg.ResourceParam[Services]) -> dg.MaterializeResult:
-    """Loading the same recipes again queues nothing; a changed text is embedded anew."""
+    """Loading the same recipes again queues nothing; a changed text is embedded again."""
     with RECIPES.open(newline="") as file:
         entities = [
             NewEntity(

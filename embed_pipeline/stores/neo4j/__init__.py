@@ -7,8 +7,6 @@ from contextlib import closing
 from functools import partial
 
 from embed_pipeline.domain.check import CheckResult
-from embed_pipeline.domain.policy import QueuePolicy
-from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.stores.config import Location, Server, StoreConfig
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
@@ -20,25 +18,18 @@ from embed_pipeline.stores.neo4j.driver.database import (
 )
 from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
 from embed_pipeline.stores.neo4j.queue.adoption import sentences_on_jobs_left
-from embed_pipeline.stores.neo4j.queue.backend import QueueDatabase
+from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.queue.rate_limiter import Neo4jRateLimiter
 from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline.stores.neo4j.setup.doctor import diagnose_database
+from embed_pipeline.stores.queue.job_store import OpenQueue
 
 
-class Neo4jQueue:
-    def __init__(self, database: QueueDatabase, *, policy: QueuePolicy) -> None:
-        self._database = database
-        self.jobs = Neo4jJobStore(database, policy=policy)
-
-    def limiter(self, *, provider: str, limit: RateLimit) -> Neo4jRateLimiter:
-        return Neo4jRateLimiter(self._database, provider=provider, limit=limit)
-
-
-def open_queue(config: StoreConfig) -> Neo4jQueue:
+def open_queue(config: StoreConfig) -> OpenQueue:
     database = _database(config.queue, config, check=schema.confirm_queue)
-    return Neo4jQueue(QueueDatabase(database, clock=config.clock), policy=config.policy)
+    policy = config.policy
+    queue = Neo4jQueue(database, clock=config.clock, max_attempts=policy.max_attempts)
+    return OpenQueue(Neo4jJobStore(queue, policy=policy))
 
 
 def open_graph(config: StoreConfig) -> GraphEntityStore:

@@ -1,56 +1,39 @@
-"""What every backend notes of health inside a transition: the new record, its event and its log."""
+"""What a transition notes of health: the new record, its event and its log line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
-from typing import Protocol
 
-from embed_pipeline.domain.health import HealthChange, HealthRecord, after_failures, after_success
-from embed_pipeline.domain.job import FailureRecord, JobId
-
-
-class Ledger(Protocol):
-    """A running transaction, as far as these notes are concerned."""
-
-    @property
-    def now(self) -> datetime: ...
-
-    def record(
-        self,
-        kind: str,
-        *,
-        owner: str | None = None,
-        reason: str | None = None,
-        job_ids: Sequence[JobId] = (),
-        **facts: object,
-    ) -> None: ...
-
-    def announce(self, event: str, **facts: object) -> None: ...
+from embed_pipeline.domain.health import HealthChange, after_failures, after_success
+from embed_pipeline.domain.job import FailureRecord
+from embed_pipeline.stores.queue.documents import HEALTH
+from embed_pipeline.stores.queue.transaction import Transaction
 
 
-def succeeded(ledger: Ledger, before: HealthRecord, *, count: int) -> HealthRecord:
-    after, change = after_success(before, now=ledger.now, count=count)
+def note_success(transaction: Transaction, *, count: int) -> None:
+    before = HEALTH.lock(transaction)
+    after, change = after_success(before, now=transaction.now, count=count)
+    HEALTH.save(transaction, after)
     if change is HealthChange.RECOVERED:
         failures = before.consecutive_failures
-        ledger.record("health.recovered", consecutive_failures=failures)
-        ledger.announce("health.recovered", consecutive_failures=failures)
-    return after
+        transaction.record("health.recovered", consecutive_failures=failures)
+        transaction.announce("health.recovered", consecutive_failures=failures)
 
 
-def failed(ledger: Ledger, before: HealthRecord, failures: Iterable[FailureRecord]) -> HealthRecord:
-    after, change = after_failures(before, failures)
+def note_failures(transaction: Transaction, failures: Iterable[FailureRecord]) -> None:
+    after, change = after_failures(HEALTH.lock(transaction), failures)
+    HEALTH.save(transaction, after)
     if change is HealthChange.DEGRADED:
         count = after.consecutive_failures
-        ledger.record("health.degraded", consecutive_failures=count)
-        ledger.announce("health.degraded", consecutive_failures=count)
-    return after
+        transaction.record("health.degraded", consecutive_failures=count)
+        transaction.announce("health.degraded", consecutive_failures=count)
 
 
-def crash_looped(ledger: Ledger, before: HealthRecord) -> HealthRecord:
-    """Told once, until something completes."""
+def note_crash_loop(transaction: Transaction) -> None:
+    """Recorded once, until something completes."""
+    before = HEALTH.lock(transaction)
     if not before.crash_loop:
-        ledger.record("health.critical", reason="every run dies")
-        ledger.announce("health.critical", reason="every run dies")
-    return replace(before, crash_loop=True)
+        HEALTH.save(transaction, replace(before, crash_loop=True))
+        transaction.record("health.critical", reason="every run dies")
+        transaction.announce("health.critical", reason="every run dies")

@@ -6,31 +6,19 @@ from contextlib import closing
 from pathlib import Path
 
 from embed_pipeline.domain.check import CheckResult, ok
-from embed_pipeline.domain.policy import QueuePolicy
-from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.stores.config import Location, StoreConfig
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
+from embed_pipeline.stores.queue.job_store import OpenQueue, QueueJobStore
 from embed_pipeline.stores.sqlite.doctor import diagnose_file
 from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
-from embed_pipeline.stores.sqlite.queue.job_store import SqliteJobStore
-from embed_pipeline.stores.sqlite.queue.rate_limiter import SqliteRateLimiter
 
 QUEUE_FILE, GRAPH_FILE = "queue.sqlite", "graph.sqlite"
 
 
-class SqliteQueue:
-    def __init__(self, file: QueueFile, *, policy: QueuePolicy) -> None:
-        self._file = file
-        self.jobs = SqliteJobStore(file, policy=policy)
-
-    def limiter(self, *, provider: str, limit: RateLimit) -> SqliteRateLimiter:
-        return SqliteRateLimiter(self._file, provider=provider, limit=limit)
-
-
-def open_queue(config: StoreConfig) -> SqliteQueue:
+def open_queue(config: StoreConfig) -> OpenQueue:
     file = QueueFile(config.home / QUEUE_FILE, clock=config.clock)
-    return SqliteQueue(file, policy=config.policy)
+    return OpenQueue(QueueJobStore(file, policy=config.policy))
 
 
 def open_graph(config: StoreConfig) -> GraphEntityStore:

@@ -1,4 +1,4 @@
-"""Create entities: the graph first, marked; then exactly one job each. No provider is called."""
+"""Create or update entities in the graph, then enqueue a job for each new or changed text."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class CreateReport:
 def create_entities(
     jobs: JobStore, graph: EntityStore, entities: Sequence[NewEntity], *, model: str
 ) -> CreateReport:
-    """An existing entity is reported as such and left as it is."""
+    """An existing entity is left as it is, and reported as existing."""
     return _queue_new(jobs, graph.create_entities(entities, model=model), model=model)
 
 
 def upsert_entities(
     jobs: JobStore, graph: EntityStore, entities: Sequence[NewEntity], *, model: str
 ) -> CreateReport:
-    """A changed text queues its new version at once."""
+    """An existing entity is updated; a changed text queues a job for its new version."""
     return _queue_new(jobs, graph.upsert_entities(entities, model=model), model=model)
 
 
 def _queue_new(jobs: JobStore, made: tuple[Created, ...], *, model: str) -> CreateReport:
-    # By key: of an entity that was handed in twice, only the last text is there to embed.
+    # By key: of an entity that was passed twice, only the last text is stored.
     new = {one.entity.uid: one for one in made if not one.existing or one.changed}
     emit("entities.created", count=len(new), existing=len(made) - len(new))
     try:
@@ -61,7 +61,7 @@ def _queue_new(jobs: JobStore, made: tuple[Created, ...], *, model: str) -> Crea
             model=model,
         )
     except (TransientError, CriticalError) as error:
-        # The entities are safe and carry the marker: discovery finds them.
+        # The entities are stored with the marker, so discovery finds and queues them.
         emit("entities.queue_unavailable", count=len(new), error=error)
         return CreateReport(entities=made, queued=False)
     return CreateReport(entities=made, jobs=report)

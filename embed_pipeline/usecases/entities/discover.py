@@ -1,9 +1,10 @@
-"""Discovery: find what has no good vector, page by page, and queue it."""
+"""Discovery: find entities without a good vector, page by page, and enqueue them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from embed_pipeline.domain.embedding import Bookmark, VectorDefect
 from embed_pipeline.domain.entity import Entity
@@ -15,12 +16,12 @@ from embed_pipeline.worker.leasing import ensure_model
 
 PAGE = 500
 CURSOR = "stale walk"
-SPOILT = frozenset({VectorDefect.STALE, VectorDefect.WRONG_MODEL, VectorDefect.WRONG_DIMENSION})
+INVALID = frozenset({VectorDefect.STALE, VectorDefect.WRONG_MODEL, VectorDefect.WRONG_DIMENSION})
 
 
 @dataclass(slots=True, kw_only=True)
 class DiscoveryReport:
-    """`examined` bounds the reading, `new_jobs` the queueing."""
+    """Counts that grow while discovery works; `examined` entities were read with their text."""
 
     examined: int = 0
     missing: int = 0
@@ -37,10 +38,10 @@ class DiscoveryReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Of what is read with its text; passing by the keys of those that have a vector is cheap.
+    """How much one discovery queues and reads.
 
-    Were that bounded too, an entity that another program added to a large graph would be found
-    after hours instead of at the next turn.
+    Skipping entities that have a vector is cheap and not bounded. Otherwise an entity that another
+    program added to a large graph would be found after hours, not by the next discovery.
     """
 
     most_jobs: int = 5_000
@@ -59,21 +60,15 @@ def discover(
     bounds: Bounds | None = None,
     on_page: Callable[[DiscoveryReport], None] = lambda report: None,
 ) -> DiscoveryReport:
-    """Missing first, then changed ones that are marked, then the rolling walk over the rest."""
-    bounds = bounds or Bounds()
+    """Entities without a vector first, then changed ones with a marker, then the rolling walk."""
     ensure_model(services)
-    report = DiscoveryReport()
-    for entities in missing_pages(services, report, bounds):
-        report.missing += len(entities)
-        queue(services, report, entities)
-        on_page(report)
-    for found in _changed_pages(services, report, bounds):
-        report.changed += len(found)
-        queue(services, report, found)
-        on_page(report)
-    for candidates in _spoilt_pages(services, report, bounds):
-        report.invalid += len(candidates)
-        queue(services, report, candidates)
+    report, bounds = DiscoveryReport(), bounds or Bounds()
+    for entities in chain(
+        missing_pages(services, report, bounds),
+        _changed_pages(services, report, bounds),
+        _invalid_pages(services, report, bounds),
+    ):
+        queue_page(services, report, entities)
         on_page(report)
     emit(
         "entities.discovered",
@@ -87,14 +82,15 @@ def discover(
 
 def missing_pages(
     services: Services, report: DiscoveryReport, bounds: Bounds
-) -> Iterator[tuple[Entity, ...]]:
-    """Entities without a vector; the caller's queueing moves the bounds."""
+) -> Iterator[Sequence[Entity]]:
+    """Entities without a vector, until the caller has queued as many as the bounds allow."""
     bookmark: Bookmark | None = None
     while not bounds.reached(report):
         found = services.graph.entities_without_embeddings(
             bounds.page(report), model=services.model, after=bookmark
         )
         report.examined += len(found.entities)
+        report.missing += len(found.entities)
         if found.entities:
             yield found.entities
         bookmark = found.bookmark
@@ -102,39 +98,42 @@ def missing_pages(
             return
 
 
+def queue_page(services: Services, report: DiscoveryReport, entities: Sequence[Entity]) -> None:
+    enqueued = enqueue_entities(services.jobs, services.graph, entities, model=services.model)
+    report.new_jobs += enqueued.new_jobs
+    report.queued_already += enqueued.count(Enqueued.QUEUED)
+    report.parked += enqueued.count(Enqueued.PARKED)
+
+
 def _changed_pages(
     services: Services, report: DiscoveryReport, bounds: Bounds
-) -> Iterator[tuple[Entity, ...]]:
+) -> Iterator[Sequence[Entity]]:
+    """Entities whose changed text was marked by the program that changed it."""
     after: EntityUid | None = None
     while not bounds.reached(report):
         size = bounds.page(report)
         found = services.graph.changed_entities(model=services.model, limit=size, after=after)
         report.examined += len(found)
+        report.changed += len(found)
         yield found
         if len(found) < size:
             return
         after = found[-1].uid
 
 
-def _spoilt_pages(
+def _invalid_pages(
     services: Services, report: DiscoveryReport, bounds: Bounds
-) -> Iterator[list[Entity]]:
-    """Texts that other writers changed: a walk that goes on where the last one stopped."""
+) -> Iterator[Sequence[Entity]]:
+    """Vectors of another text or model: a walk that continues where the last discovery stopped."""
     after = services.graph.cursor(CURSOR)
     while not bounds.reached(report):
         page = services.graph.walk(
-            model=services.model, defects=SPOILT, after=after, size=bounds.page(report)
+            model=services.model, defects=INVALID, after=after, size=bounds.page(report)
         )
         report.examined += page.examined
+        report.invalid += len(page.candidates)
         yield [candidate.entity for candidate in page.candidates]
         after = page.next_after
         services.graph.save_cursor(CURSOR, after)
         if after is None:
             return
-
-
-def queue(services: Services, report: DiscoveryReport, entities: Sequence[Entity]) -> None:
-    enqueued = enqueue_entities(services.jobs, services.graph, entities, model=services.model)
-    report.new_jobs += enqueued.new_jobs
-    report.queued_already += enqueued.count(Enqueued.QUEUED)
-    report.parked += enqueued.count(Enqueued.PARKED)

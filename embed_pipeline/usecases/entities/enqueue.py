@@ -1,4 +1,4 @@
-"""Enqueue entities: at most one job per version, with what the graph says of its vector."""
+"""Enqueue entities: at most one job per version, none for a vector that is there already."""
 
 from __future__ import annotations
 
@@ -11,22 +11,14 @@ from embed_pipeline.ports.job_store import JobStore
 
 
 def enqueue_entities(
-    jobs: JobStore,
-    graph: EntityStore,
-    entities: Sequence[Entity],
-    *,
-    model: str,
-    force: bool = False,
-    priority: int = DEFAULT_PRIORITY,
+    jobs: JobStore, graph: EntityStore, entities: Sequence[Entity], *, model: str
 ) -> EnqueueReport:
-    """Ask the graph which entities have the vector of their text already, then enqueue."""
+    """Read which entities have the vector of their text already, then enqueue."""
     if not entities:
         return EnqueueReport()
     versions = graph.embedded_versions([entity.uid for entity in entities], model=model)
     embedded = {entity.uid for entity in entities if versions.get(entity.uid) == entity.version}
-    return enqueue_known(
-        jobs, entities, embedded=embedded, model=model, force=force, priority=priority
-    )
+    return enqueue_known(jobs, entities, embedded=embedded, model=model)
 
 
 def enqueue_known(
@@ -38,7 +30,7 @@ def enqueue_known(
     force: bool = False,
     priority: int = DEFAULT_PRIORITY,
 ) -> EnqueueReport:
-    """For a caller who knows already which entities are `embedded`: one transaction, no read."""
+    """For a caller that knows which entities are `embedded`: the graph is not read again."""
     if not entities:
         return EnqueueReport()
     return jobs.enqueue(

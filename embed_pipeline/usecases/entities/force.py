@@ -1,4 +1,4 @@
-"""force_generate_embedding: one entity by name or key, or repair of a bounded number."""
+"""force_generate_embedding: embed one entity again, or queue a bounded number without vector."""
 
 from __future__ import annotations
 
@@ -7,19 +7,26 @@ from dataclasses import dataclass
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import HIGHEST_PRIORITY, Enqueued, EntityUid
 from embed_pipeline.errors import RequestError
-from embed_pipeline.usecases.entities.discover import Bounds, DiscoveryReport, missing_pages, queue
-from embed_pipeline.usecases.entities.enqueue import enqueue_entities
+from embed_pipeline.usecases.entities.discover import (
+    Bounds,
+    DiscoveryReport,
+    missing_pages,
+    queue_page,
+)
+from embed_pipeline.usecases.entities.enqueue import enqueue_known
 from embed_pipeline.usecases.entities.named import find_entity
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.leasing import ensure_model
 
 DEFAULT_LIMIT = 10
 MOST = 1_000
+READ_FACTOR = 10
+"""Entities that a repair reads at most, for each one that it may queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForceReport:
-    """`message` names the entity, or the counts."""
+    """`message` names the entity, or gives the counts."""
 
     message: str
     discovered: int
@@ -41,10 +48,10 @@ def force_embedding(
 
 def _force_one(services: Services, entity: Entity) -> ForceReport:
     ensure_model(services)
-    report = enqueue_entities(
+    report = enqueue_known(
         services.jobs,
-        services.graph,
         [entity],
+        embedded=(),  # a forced job does not depend on it
         model=services.model,
         force=True,
         priority=HIGHEST_PRIORITY,
@@ -57,15 +64,18 @@ def _force_one(services: Services, entity: Entity) -> ForceReport:
 
 
 def _repair(services: Services, limit: int) -> ForceReport:
-    """Queue up to `limit` entities without a vector; parked and queued ones do not count."""
+    """Queue up to `limit` entities without a vector; those parked or queued already do not count.
+
+    Reads at most ten times as many: with a long queue it would otherwise read all of it.
+    """
     if limit < 1:
         raise RequestError(f"The limit must be from 1 to {MOST}, got {limit}.")
-    bounds = Bounds(most_jobs=min(limit, MOST))
+    most_jobs = min(limit, MOST)
+    bounds = Bounds(most_jobs=most_jobs, most_read=READ_FACTOR * most_jobs)
     ensure_model(services)
     report = DiscoveryReport()
     for entities in missing_pages(services, report, bounds):
-        report.missing += len(entities)
-        queue(services, report, entities)
+        queue_page(services, report, entities)
     notes = []
     if limit > MOST:
         notes.append(f"the limit was capped at {MOST}")
@@ -73,6 +83,10 @@ def _repair(services: Services, limit: int) -> ForceReport:
         notes.append(f"{report.queued_already} were queued already")
     if report.parked:
         notes.append(f"{report.parked} failed before and stay parked")
+    if report.new_jobs < most_jobs and report.examined >= bounds.most_read:
+        notes.append(
+            f"no more than {report.examined} were looked at, more may exist: discovery finds them"
+        )
     message = f"Found {report.missing} entities without an embedding, queued {report.new_jobs}"
     return ForceReport(
         message="; ".join([message, *notes]) + ".",

@@ -1,41 +1,25 @@
-"""Jobs as a table in a file, for pandas and the like; a page of jobs in memory at a time."""
+"""Export jobs as a table in a file, for pandas and the like; one page of jobs in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, fields
 from datetime import datetime
 from pathlib import Path
 
 from embed_pipeline.domain.job import EmbedJob, JobStatus
+from embed_pipeline.errors import RequestError
 from embed_pipeline.ports.job_history import JobHistory
-from embed_pipeline.usecases.files.formats.writing import writing
+from embed_pipeline.usecases.files.formats import Columns, Write, writer_of
 
-COLUMNS: dict[str, type] = {
-    "id": str,
-    "entity_uid": str,
-    "model": str,
-    "version": str,
-    "status": str,
-    "priority": int,
-    "created_at": datetime,
-    "available_at": datetime,
-    "processed_at": datetime,
-    "lock_owner": str,
-    "lock_until": datetime,
-    "last_heartbeat_at": datetime,
-    "attempts": int,
-    "max_attempts": int,
-    "recoveries": int,
-    "recovered_at": datetime,
-    "strikes": int,
-    "force": bool,
-    "error": str,
-    "error_type": str,
-    "error_category": str,
-    "error_stack": str,
-    "fail_code": str,
-    "fail_reason": str,
+_INTERNAL = ("lease_token", "again")
+_TYPES = {"int": int, "bool": bool, "datetime": datetime, "datetime | None": datetime}
+
+COLUMNS: Columns = {
+    each.name: _TYPES.get(str(each.type), str)
+    for each in fields(EmbedJob)
+    if each.name not in _INTERNAL
 }
 
 ENDED = (JobStatus.COMPLETED, JobStatus.FAILED)
@@ -50,17 +34,35 @@ def export_jobs(
     overwrite: bool = False,
     on_page: Callable[[int], None] = lambda count: None,
 ) -> int:
-    """All jobs, those of one status, or those that ended since; how many were written.
+    """Export all jobs, those of one status, or those that ended since; returns the count.
 
     A row is the state of its job when its page was read.
     """
     count = 0
-    with writing(path, COLUMNS, overwrite=overwrite) as write:
+    with _open_table(path, overwrite=overwrite) as write:
         for page in _pages(history, status=status, since=since):
             write([asdict(job) for job in page])
             count += len(page)
             on_page(count)
     return count
+
+
+@contextmanager
+def _open_table(path: Path, *, overwrite: bool) -> Iterator[Write]:
+    """The file appears whole, at the end of the block, or not at all."""
+    open_writer = writer_of(path)
+    if path.exists() and not overwrite:
+        raise RequestError(f"{path} is there already: choose another name, or say --overwrite.")
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        with open_writer(unfinished, COLUMNS) as write:
+            yield write
+        unfinished.replace(path)
+    except OSError as error:
+        raise RequestError(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
 
 
 def _pages(

@@ -1,8 +1,8 @@
-"""Load entities from a file: good rows are kept, bad ones are told with their line."""
+"""Load entities from a file: good rows are kept, bad ones are reported with their line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -14,8 +14,8 @@ from embed_pipeline.usecases.files.formats import BadRow, format_of
 from embed_pipeline.worker.context import Services
 
 PAGE = 500
-MOST_TOLD = 20
-"""Bad rows that a report carries; the log has them all."""
+MOST_LISTED = 20
+"""Bad rows that a report lists, so that its size does not depend on the file; all are logged."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,46 +28,34 @@ class LoadReport:
     queued: bool = True
     refused: int = 0
     bad: list[BadRow] = field(default_factory=list)
-    """The first of the refused rows, so that memory does not follow the file."""
+    """The first of the refused rows."""
     place: str = "line"
-    """What a bad row's number counts."""
+    """What the number of a bad row counts."""
 
-    def told_bad(self) -> list[str]:
-        """A sentence for each bad row that is carried, and one for the others."""
-        told = [f"{self.place} {row.line}: {row.reason}" for row in self.bad]
-        more = self.refused - len(told)
-        return [*told, f"and {more:,} more, each with a line in the log"] if more else told
+    def bad_rows(self) -> list[str]:
+        """A sentence for each bad row that is listed, and one for the others."""
+        listed = [f"{self.place} {row.line}: {row.reason}" for row in self.bad]
+        more = self.refused - len(listed)
+        return [*listed, f"and {more:,} more, each with a line in the log"] if more else listed
 
 
 def load_file(
     services: Services, path: Path, *, on_page: Callable[[LoadReport], None] = lambda report: None
 ) -> LoadReport:
-    """Upsert the file's entities page by page; loading it again changes nothing.
+    """Upsert the entities of a CSV, JSON Lines or Parquet file; loading it twice changes nothing.
 
-    CSV, JSON Lines or Parquet, by the end of the name. Memory is bounded by a page, whatever the
-    size of the file.
+    One page of rows is in memory at a time, whatever the size of the file.
     """
     kind = format_of(path)
-    return load_rows(
-        services, kind.read(path, services.graph.mapping), place=kind.place, on_page=on_page
-    )
-
-
-def load_rows(
-    services: Services,
-    rows: Iterator[NewEntity | BadRow],
-    *,
-    place: str = "row",
-    on_page: Callable[[LoadReport], None] = lambda report: None,
-) -> LoadReport:
-    report = LoadReport(place=place)
+    report = LoadReport(place=kind.place)
+    rows = kind.read(path, services.graph.mapping)
     while page := list(islice(rows, PAGE)):
         report.rows += len(page)
         bad = [row for row in page if isinstance(row, BadRow)]
         for row in bad:
             emit("load.row_refused", line=row.line, reason=row.reason)
         report.refused += len(bad)
-        report.bad += bad[: MOST_TOLD - len(report.bad)]
+        report.bad += bad[: MOST_LISTED - len(report.bad)]
         _upsert(services, [row for row in page if isinstance(row, NewEntity)], report)
         on_page(report)
     return report

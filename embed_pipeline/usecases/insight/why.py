@@ -8,7 +8,7 @@ from embed_pipeline.domain.embedding import VectorDefect
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EmbedJob, EntityUid, JobStatus
 from embed_pipeline.errors import RequestError
-from embed_pipeline.usecases.queue.readiness import held_up_by, stopped_by_hand
+from embed_pipeline.usecases.queue.readiness import find_refusal
 from embed_pipeline.worker.context import Services
 
 MOST_NAMESAKES = 10
@@ -83,13 +83,11 @@ def _job_of(services: Services, entity: Entity) -> EmbedJob | None:
 
 
 def _prospects(services: Services, job: EmbedJob) -> Prospects:
-    jobs, now = services.jobs, services.jobs.now()
-    refusal = stopped_by_hand(jobs) or held_up_by(
-        jobs, services.limiter, model=services.model, now=now
-    )
+    jobs = services.jobs
+    state = jobs.control_state(provider=services.provider.name)
     return Prospects(
-        now=now,
-        refusal=refusal,
+        now=state.now,
+        refusal=find_refusal(state, services.limiter),
         ahead=jobs.history.ahead_of(job, limit=COUNTED_AHEAD),
         counted_to=COUNTED_AHEAD,
         has_workers=bool(jobs.live_owners()),

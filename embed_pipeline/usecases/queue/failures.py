@@ -1,4 +1,4 @@
-"""Failed jobs by what failed them: a walk over the failed ones alone, a page in memory."""
+"""Failed jobs, grouped by category and type of error; one page of jobs in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from embed_pipeline.ports.job_history import JobHistory
 
 @dataclass(slots=True, kw_only=True)
 class FailureGroup:
-    """`example` is the message of the latest of them."""
+    """`example` is the message of the latest failure."""
 
     category: ErrorCategory | None
     error_type: str | None
@@ -30,7 +30,7 @@ class FailureGroup:
 def group_failures(
     history: JobHistory, *, category: ErrorCategory | None = None
 ) -> list[FailureGroup]:
-    """The largest group first."""
+    """Reads the failed jobs only; the largest group comes first."""
     groups: dict[tuple[ErrorCategory | None, str | None], FailureGroup] = {}
     page = history.ended(status=JobStatus.FAILED)
     while page:

@@ -48,7 +48,7 @@ def load(
             "unchanged": report.unchanged,
             "new_jobs": report.new_jobs,
             "refused": report.refused,
-            "bad_rows": report.told_bad(),
+            "bad_rows": report.bad_rows(),
         }
         | ({} if report.queued else {"queue": "unreachable; discovery will queue these entities"}),
         as_json=as_json,

@@ -1,13 +1,21 @@
-"""Jobs of another program: taken in as ours, and told of at set-up where that cannot be."""
+"""Jobs of another program: taken in as ours, or named at set-up where that cannot be."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from embed_pipeline.domain.job import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY, JobId
-from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
-from embed_pipeline.stores.neo4j.queue.backend import QueueTransaction
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row
 from embed_pipeline.stores.neo4j.queue.cypher import adoption as cypher
+from embed_pipeline.stores.neo4j.queue.cypher import recovery
+from embed_pipeline.stores.neo4j.queue.session import Session
+from embed_pipeline.stores.queue.transaction import Transaction
+
+SAMPLE = 2_000
+"""Jobs that one look goes through."""
+
+_PLACE = "recovery"
+"""The document that remembers where the last look stopped."""
 
 
 def terms(max_attempts: int) -> dict[str, int]:
@@ -20,14 +28,49 @@ def terms(max_attempts: int) -> dict[str, int]:
     }
 
 
-def adopt_these(
-    transaction: QueueTransaction, job_ids: Sequence[JobId], *, max_attempts: int
-) -> None:
-    """Those that were written after set-up, as soon as somebody comes across them."""
-    adopted = transaction.one(cypher.ADOPT_THESE, ids=job_ids, **terms(max_attempts))["adopted"]
-    if adopted:
-        transaction.record("jobs.adopted", job_ids=adopted)
-        transaction.announce("jobs.adopted", count=len(adopted), job_ids=adopted)
+class Survey:
+    """Looks through the jobs, a sample at each call, for what no index would find.
+
+    That is jobs without an end of lease, and jobs that were written after set-up without our
+    fields, which are adopted. It remembers where it stopped, so that every job has its turn.
+    """
+
+    def __init__(self, session: Session, transaction: Transaction, *, max_attempts: int) -> None:
+        self._session = session
+        self._transaction = transaction
+        self._max_attempts = max_attempts
+
+    def next_unended(self) -> list[JobId]:
+        after, seen = self._look()
+        self._move_on(after, seen)
+        return list(seen["unended"])
+
+    def has_unended(self) -> bool:
+        """Where there is one the place stays, so that the recovery which follows looks there."""
+        after, seen = self._look()
+        if not seen["unended"]:
+            self._move_on(after, seen)
+        return bool(seen["unended"])
+
+    def _look(self) -> tuple[str, Row]:
+        place = self._transaction.state(_PLACE)
+        after = place["after"] if place else ""
+        seen = self._session.one(recovery.LOOK_AT_JOBS, after=after, sample=SAMPLE)
+        if seen["foreign"]:
+            self._adopt(seen["foreign"])
+        return after, seen
+
+    def _move_on(self, after: str, seen: Row) -> None:
+        """Round and round; a short queue is seen as a whole."""
+        following = seen["last"] if seen["looked"] == SAMPLE else ""
+        if following != after:
+            self._transaction.set_state(_PLACE, {"after": following})
+
+    def _adopt(self, job_ids: Sequence[JobId]) -> None:
+        adopted = self._session.one(cypher.ADOPT_THESE, ids=job_ids, **terms(self._max_attempts))
+        if job_ids := adopted["adopted"]:
+            self._transaction.record("jobs.adopted", job_ids=job_ids)
+            self._transaction.announce("jobs.adopted", count=len(job_ids), job_ids=job_ids)
 
 
 def sentences_on_jobs_left(database: Neo4jDatabase) -> list[str]:
@@ -35,7 +78,7 @@ def sentences_on_jobs_left(database: Neo4jDatabase) -> list[str]:
 
 
 def _on_strange_models(database: Neo4jDatabase) -> list[str]:
-    """A run leases by its own model's name, so a job under any other name waits for ever."""
+    """A run leases by its own model's name, so a job under any other name waits forever."""
     found = database.read(lambda tx: tx.all(cypher.STRANGE_MODELS))
     return [
         f"{row['jobs']} waiting jobs name the model {row['model']}, so no run will take them: set"

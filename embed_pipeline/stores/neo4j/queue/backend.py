@@ -1,27 +1,27 @@
-"""The queue's database as its stores use it: transactions that carry time, events and counts.
+"""The queue's Neo4j database, as the queue's engine uses it.
 
-The driver runs a transaction's function again after a deadlock or a lost connection, so all of it
-starts anew each time: what is to be written down is collected in the transaction itself, and what
-must be the same in every try (tokens, ids) is made outside.
+The driver runs a transaction's function again after a deadlock or a lost connection, but never
+after a commit that was sent.
 """
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from datetime import datetime
+from typing import TypeVar
 
 from neo4j.exceptions import ConstraintError
 
-from embed_pipeline import telemetry
-from embed_pipeline.domain.job import JobId
+from embed_pipeline.domain.event import Event
 from embed_pipeline.ports.clock import Clock
-from embed_pipeline.stores.encoding import from_ms, to_ms, to_us
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
+from embed_pipeline.stores.neo4j.queue import rows
 from embed_pipeline.stores.neo4j.queue.cypher import control as cypher
+from embed_pipeline.stores.neo4j.queue.jobs import Neo4jJobs
+from embed_pipeline.stores.neo4j.queue.reader import Neo4jJobReader
+from embed_pipeline.stores.neo4j.queue.session import Session
+from embed_pipeline.stores.queue.transaction import Ledger, QueueDatabase, Reading, Transaction
 
 T = TypeVar("T")
 
@@ -29,152 +29,91 @@ CONFLICT_RETRIES = 20
 """How often a transaction is run again because others created the same keys meanwhile."""
 
 
-class QueueReading:
-    """A running transaction; `$now` travels with every statement, null for the server's clock."""
-
-    def __init__(self, tx: Tx, clock: Clock | None) -> None:
-        self._tx = tx
-        self.now_us = to_us(clock.now()) if clock else None
-
-    def all(self, statement: str, /, **parameters: object) -> list[Row]:
-        return self._tx.all(statement, **parameters)
-
-    def one(self, statement: str, /, **parameters: object) -> Row:
-        return self._tx.one(statement, **parameters)
-
-    def state(self, name: str) -> dict[str, Any] | None:
-        found = self.all(cypher.READ_STATES, names=[name])
-        return json.loads(found[0]["value"]) if found else None
-
-    def states(self, prefix: str) -> list[dict[str, Any]]:
-        found = self.all(cypher.STATES_BY_PREFIX, prefix=prefix)
-        return [json.loads(row["value"]) for row in found]
-
-
-class QueueTransaction(QueueReading):
-    """One that writes; what it records is written last, so that shared nodes are locked shortly."""
-
-    def __init__(self, tx: Tx, clock: Clock | None) -> None:
-        super().__init__(tx, clock)
-        self._now_ms: int | None = None
-        self._events: list[dict[str, object]] = []
-        self._counts: Counter[str] = Counter()
-        self._held: dict[str, str | None] = {}
-        self._states: dict[str, str] = {}
-        self._announcements: list[tuple[str, dict[str, object]]] = []
-
-    def locked(self, statement: str, /, **parameters: object) -> Row:
-        """Run a statement that locks, and take the time it read behind its locks as ours."""
-        row = self.one(statement, **parameters)
-        self._now_ms = row["now"]
-        return row
-
-    @property
-    def now_ms(self) -> int:
-        assert self._now_ms is not None, "the time is read behind a lock, and none was taken yet"
-        return self._now_ms
+class Neo4jReading(Reading):
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
 
     @property
     def now(self) -> datetime:
-        return from_ms(self.now_ms)
+        return self.session.now
 
-    def in_ms(self, delay: timedelta) -> int:
-        return to_ms(self.now + delay)
+    @property
+    def jobs(self) -> Neo4jJobReader:
+        return Neo4jJobReader(self.session)
 
-    def run_each(self, statement: str, changes: Sequence[Mapping[str, object]]) -> None:
-        """Sorted by id, as everybody does; the rows are locked already."""
-        if changes:
-            self.all(statement, rows=changes, at=self.now_ms)
+    def events(self, *, limit: int, kind: str | None) -> list[Event]:
+        if kind is None:
+            found = self.session.all(cypher.RECENT_EVENTS, limit=limit)
+        else:
+            found = self.session.all(cypher.RECENT_EVENTS_OF_KIND, limit=limit, kind=kind)
+        return [rows.event_of(row["event"]) for row in found]
 
-    def lock_state(self, name: str) -> dict[str, Any] | None:
-        """What this transaction left there, else what others did, nobody changing it meanwhile."""
-        if name not in self._held:
-            self.hold_state(name, self.locked(cypher.LOCK_STATE, name=name)["value"])
-        value = self._states.get(name, self._held[name])
-        return None if value is None else json.loads(value)
+    def counters(self) -> dict[str, int]:
+        return {row["name"]: row["value"] for row in self.session.all(cypher.READ_COUNTERS)}
 
-    def hold_state(self, name: str, value: str | None) -> None:
-        """Note what a statement read that has locked it already."""
-        self._held[name] = value
-
-    def set_state(self, name: str, document: Mapping[str, object]) -> None:
-        self._states[name] = json.dumps(document)
-
-    def record(
-        self,
-        kind: str,
-        *,
-        owner: str | None = None,
-        reason: str | None = None,
-        job_ids: Sequence[JobId] = (),
-        **facts: object,
-    ) -> None:
-        """Append the event of this call; it stands or falls with the change itself."""
-        event = {
-            "kind": kind,
-            "owner": owner,
-            "reason": reason,
-            "job_ids": list(job_ids),
-            "facts": json.dumps(facts),
-        }
-        self._events.append({"place": len(self._events), "event": event})
-
-    def count(self, **amounts: int) -> None:
-        self._counts.update(amounts)
-
-    def announce(self, event: str, **facts: object) -> None:
-        """Log after the commit: what was rolled back never happened."""
-        self._announcements.append((event, facts))
-
-    def announce_all(self) -> None:
-        for event, facts in self._announcements:
-            telemetry.emit(event, **facts)
-
-    def write_ledger(self) -> None:
-        counts = [{"name": n, "amount": self._counts[n]} for n in sorted(+self._counts)]
-        if self._states or self._events or counts:
-            self.all(
-                cypher.WRITE_LEDGER,
-                states=[{"name": n, "value": self._states[n]} for n in sorted(self._states)],
-                events=self._events,
-                counts=counts,
-            )
+    def _load(self, names: Sequence[str] | None) -> Mapping[str, str]:
+        if names is None:
+            found: list[Row] = self.session.timed(cypher.READ_ALL_STATES)["states"]
+        else:
+            found = self.session.timed(cypher.READ_STATES, names=names)["states"]
+        return {row["name"]: row["value"] for row in found}
 
 
-class QueueDatabase:
+class Neo4jTransaction(Neo4jReading, Transaction):
+    def __init__(self, session: Session, *, max_attempts: int) -> None:
+        super().__init__(session)
+        self._jobs = Neo4jJobs(session, self, max_attempts=max_attempts)
+
+    @property
+    def jobs(self) -> Neo4jJobs:
+        return self._jobs
+
+    def _lock(self, name: str) -> str | None:
+        value: str | None = self.session.timed(cypher.LOCK_STATE, name=name)["value"]
+        return value
+
+    def _write(self, ledger: Ledger) -> None:
+        self.session.all(
+            cypher.WRITE_LEDGER,
+            states=[{"name": name, "value": value} for name, value in ledger.documents],
+            events=[{"place": n, "event": event} for n, event in enumerate(ledger.events)],
+            counts=[{"name": name, "amount": amount} for name, amount in ledger.amounts],
+        )
+
+
+class Neo4jQueue(QueueDatabase):
     """`clock` is the one that the database was opened with: None for the server's own."""
 
-    def __init__(self, database: Neo4jDatabase, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self, database: Neo4jDatabase, *, clock: Clock | None = None, max_attempts: int = 3
+    ) -> None:
         self.database = database
         self._clock = clock
+        self._max_attempts = max_attempts
+        """For jobs that another program wrote without such a limit."""
 
-    def write(self, work: Callable[[QueueTransaction], T]) -> T:
-        """Run `work` and commit; it may run more than once before that."""
-
-        def attempt(tx: Tx) -> tuple[T, QueueTransaction]:
-            transaction = QueueTransaction(tx, self._clock)
+    def write(self, work: Callable[[Neo4jTransaction], T]) -> T:
+        def attempt(tx: Tx) -> tuple[T, Neo4jTransaction]:
+            session = Session(tx, self._clock)
+            transaction = Neo4jTransaction(session, max_attempts=self._max_attempts)
             answer = work(transaction)
             transaction.write_ledger()
             return answer, transaction
 
         answer, transaction = self._retry_conflicts(attempt)
-        transaction.announce_all()
+        transaction.emit_announcements()
         return answer
 
     def _retry_conflicts(self, attempt: Callable[[Tx], T]) -> T:
-        """A key that somebody else created meanwhile is found by the next try."""
+        """A key that another transaction created meanwhile is found by the next attempt."""
         for _ in range(CONFLICT_RETRIES):
             with suppress(ConstraintError):
                 return self.database.write(attempt)
         return self.database.write(attempt)
 
-    def read(self, work: Callable[[QueueReading], T]) -> T:
-        return self.database.read(lambda tx: work(QueueReading(tx, self._clock)))
-
-    def run_alone(self, statement: str, /, **parameters: object) -> Row:
-        """For what makes its own transactions; the only row."""
-        (row,) = self.database.autocommit(statement, **parameters)
-        return row
+    def read(self, work: Callable[[Neo4jReading], T]) -> T:
+        return self.database.read(lambda tx: work(Neo4jReading(Session(tx, self._clock))))
 
     def close(self) -> None:
         self.database.close()

@@ -7,14 +7,34 @@ not there at all, and jobs of other programs may lack what we added: missing mea
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from embed_pipeline.domain.event import Event
-from embed_pipeline.domain.job import DEFAULT_PRIORITY, Again, EmbedJob, EntityUid, JobId, JobStatus
+from embed_pipeline.domain.isolation import tier_of
+from embed_pipeline.domain.job import (
+    DEFAULT_PRIORITY,
+    HIGHEST_PRIORITY,
+    LOWEST_PRIORITY,
+    Again,
+    EmbedJob,
+    EntityUid,
+    JobId,
+    JobStatus,
+)
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.stores.encoding import EPOCH, FIRST_MS, LAST_MS, MILLISECOND, STATUSES, from_ms
+from embed_pipeline.stores.encoding import (
+    EPOCH,
+    FIRST_MS,
+    LAST_MS,
+    MILLISECOND,
+    STATUSES,
+    Document,
+    from_ms,
+    job_fields,
+)
+from embed_pipeline.stores.neo4j.driver.database import Row
 from embed_pipeline.stores.neo4j.driver.times import moment_of
 
 Properties = Mapping[str, Any]
@@ -32,6 +52,48 @@ def job_of(node: Properties) -> EmbedJob:
     values["created_at"] = values.get("created_at") or EPOCH
     values["available_at"] = values.get("available_at") or values["created_at"]
     return EmbedJob(**values)
+
+
+def named_job_of(node: Properties) -> EmbedJob:
+    """With the id '' where another program wrote one that no statement could name."""
+    return job_of(node if isinstance(node.get("id"), str) else {**node, "id": ""})
+
+
+def new_job_fields(job: EmbedJob) -> dict[str, object]:
+    """What a new job does not have by default."""
+    return {
+        "id": job.id,
+        "entity_uid": job.entity_uid,
+        "model": job.model,
+        "version": job.version,
+        "priority": job.priority,
+        "force": job.force or None,
+        "max_attempts": job.max_attempts,
+    }
+
+
+def changed_fields(before: EmbedJob, after: EmbedJob) -> dict[str, object]:
+    """What differs; null for what is not stored. A holder's fields always: another program may
+    have left them in a form that reads as nothing."""
+    old, new = job_fields(before), job_fields(after)
+    fields = {
+        name: None if name in _MISSING_MEANS_ZERO and not value else value
+        for name, value in new.items()
+        if value != old[name] or name in _HOLDER
+    }
+    is_pending = after.status is JobStatus.PENDING
+    fields["rank"] = _rank(after.priority) if is_pending else None
+    fields["tier"] = int(tier_of(after.strikes))
+    return fields
+
+
+def _rank(priority: int) -> int:
+    """Other programs leave any priority."""
+    return -min(max(priority, LOWEST_PRIORITY), HIGHEST_PRIORITY)
+
+
+def documents_of(found: Iterable[Row]) -> dict[str, Document]:
+    return {row["name"]: json.loads(row["value"]) for row in found}
 
 
 def status_of(value: object) -> JobStatus:
@@ -74,6 +136,11 @@ def _moment(value: object) -> datetime | None:
         return from_ms(value)
     return moment_of(value)
 
+
+_HOLDER = frozenset({"status", "lock_owner", "lock_until", "lease_token"})
+
+_MISSING_MEANS_ZERO = frozenset({"recoveries", "strikes", "force", "again"})
+"""Not stored when zero or false: fewer properties to touch."""
 
 _AGAIN = {again.value: again for again in Again}
 _CATEGORIES: dict[str | None, ErrorCategory] = {c.value: c for c in ErrorCategory}

@@ -50,7 +50,6 @@ QUEUE_RULES = (
     _unique("queuelock_name", "QueueLock", "name"),
     _unique("queuestate_name", "QueueState", "name"),
     _unique("queuecounter_name", "QueueCounter", "name"),
-    _unique("budget_provider", "Budget", "provider"),
 )
 
 RETIRED_QUEUE_INDEXES = ("embedjob_ended", "embedjob_status", "embedjob_token", "embedjob_owner")
@@ -82,6 +81,10 @@ CREATE INDEX $name IF NOT EXISTS FOR (n:{label}) ON ({properties})
 """
 
 DROP_INDEX = "DROP INDEX $name IF EXISTS"
+
+DROP_BUDGET_RULE = "DROP CONSTRAINT budget_provider IF EXISTS"
+
+FORGET_BUDGETS = "MATCH (budget:Budget) DETACH DELETE budget"
 
 FIND_CONSTRAINTS = """
 SHOW CONSTRAINTS YIELD type, labelsOrTypes, properties

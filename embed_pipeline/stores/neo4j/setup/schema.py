@@ -28,7 +28,7 @@ from embed_pipeline.stores.neo4j.setup.cypher import (
     graph_rules,
 )
 
-VERSIONS = {"queue": 3, "graph": 1}
+VERSIONS = {"queue": 4, "graph": 1}
 
 LOCKS = ("lease",)
 """Nodes that a transaction locks to be alone with its decision."""
@@ -78,6 +78,9 @@ def prepare_queue(database: Neo4jDatabase, *, max_attempts: int = 3) -> int:
     if before is not None and before < VERSIONS["queue"]:
         for name in RETIRED_QUEUE_INDEXES:
             database.write(partial(_drop, name), timeout=BUILD_PATIENCE)
+        # Budgets are documents; those of before, a minute old at most, are forgotten.
+        database.write(lambda tx: tx.all(cypher.DROP_BUDGET_RULE), timeout=BUILD_PATIENCE)
+        database.write(lambda tx: tx.all(cypher.FORGET_BUDGETS))
     adopted = database.autocommit(ADOPT_JOBS, **adoption.terms(max_attempts))
 
     def finish(tx: Tx) -> None:

@@ -1,110 +1,94 @@
-"""The queue's file as its stores use it: transactions that carry their time, event and counts."""
+"""The queue's file, as the queue's engine uses it."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from embed_pipeline import telemetry
-from embed_pipeline.domain.job import JobId
+from embed_pipeline.domain.event import Event
 from embed_pipeline.ports.clock import Clock, SystemClock
 from embed_pipeline.stores.encoding import to_ms
+from embed_pipeline.stores.queue.transaction import Ledger, QueueDatabase, Reading, Transaction
 from embed_pipeline.stores.sqlite.connection import Database
 from embed_pipeline.stores.sqlite.queue import control_sql as sql
 from embed_pipeline.stores.sqlite.queue import rows, schema
+from embed_pipeline.stores.sqlite.queue.jobs import SqliteJobs
+
+T = TypeVar("T")
 
 
-class QueueTransaction:
-    """A running transaction; `now` is read once, under the lock, so it never runs behind it."""
+class SqliteReading(Reading):
+    """Statements without a transaction: each sees the latest commit."""
 
     def __init__(self, connection: sqlite3.Connection, now: datetime) -> None:
-        self.now = now
-        self.now_ms = to_ms(now)
+        super().__init__()
         self.connection = connection
-        self._announcements: list[tuple[str, dict[str, object]]] = []
+        self._now = now
+        self._jobs = SqliteJobs(self)
+
+    @property
+    def now(self) -> datetime:
+        return self._now
+
+    @property
+    def jobs(self) -> SqliteJobs:
+        return self._jobs
 
     def all(self, statement: str, **parameters: object) -> list[sqlite3.Row]:
         return self.connection.execute(statement, parameters).fetchall()
 
-    def run(self, statement: str, **parameters: object) -> int:
-        return self.connection.execute(statement, parameters).rowcount
+    def _load(self, names: Sequence[str] | None) -> Mapping[str, str]:
+        if names is None:
+            found = self.all(sql.READ_ALL_STATES)
+        else:
+            found = self.all(sql.READ_STATES, names=rows.as_list(names))
+        return {row["name"]: row["value"] for row in found}
 
-    def run_each(self, statement: str, parameters: Sequence[Mapping[str, object]]) -> None:
-        if parameters:
-            self.connection.executemany(statement, parameters)
+    def events(self, *, limit: int, kind: str | None) -> list[Event]:
+        return [rows.event_of(row) for row in self.all(sql.RECENT_EVENTS, kind=kind, limit=limit)]
 
-    def in_ms(self, delay: timedelta) -> int:
-        return to_ms(self.now + delay)
-
-    def record(
-        self,
-        kind: str,
-        *,
-        owner: str | None = None,
-        reason: str | None = None,
-        job_ids: Sequence[JobId] = (),
-        **facts: object,
-    ) -> None:
-        """Append the event of this call; it stands or falls with the change itself."""
-        self.run(
-            sql.APPEND_EVENT,
-            at=self.now_ms,
-            kind=kind,
-            owner=owner,
-            reason=reason,
-            job_ids=rows.as_list(job_ids),
-            facts=json.dumps(facts),
-        )
-
-    def count(self, **amounts: int) -> None:
-        for name, amount in amounts.items():
-            if amount:
-                self.run(sql.ADD_TO_COUNTER, name=name, amount=amount)
-
-    def announce(self, event: str, **facts: object) -> None:
-        """Log after the commit: what was rolled back never happened."""
-        self._announcements.append((event, facts))
-
-    def announce_all(self) -> None:
-        for event, facts in self._announcements:
-            telemetry.emit(event, **facts)
-
-    def state(self, name: str) -> dict[str, Any] | None:
-        found = self.all(sql.READ_STATE, name=name)
-        return json.loads(found[0]["value"]) if found else None
-
-    def states(self, prefix: str) -> list[dict[str, Any]]:
-        found = self.all(sql.READ_STATES, first=prefix, end=prefix + "\uffff")
-        return [json.loads(row["value"]) for row in found]
-
-    def set_state(self, name: str, document: Mapping[str, object]) -> None:
-        self.run(sql.WRITE_STATE, name=name, value=json.dumps(document))
+    def counters(self) -> dict[str, int]:
+        return {row["name"]: row["value"] for row in self.all(sql.READ_COUNTERS)}
 
 
-class QueueFile:
+class SqliteTransaction(SqliteReading, Transaction):
+    """The file has one writer, so its lock is the lock of everything, and of the time."""
+
+    def _lock(self, name: str) -> str | None:
+        return self._load([name]).get(name)
+
+    def _write(self, ledger: Ledger) -> None:
+        for name, value in ledger.documents:
+            self.all(sql.WRITE_STATE, name=name, value=value)
+        for name, amount in ledger.amounts:
+            self.all(sql.ADD_TO_COUNTER, name=name, amount=amount)
+        for event in ledger.events:
+            job_ids = rows.as_list(event["job_ids"])
+            self.all(sql.APPEND_EVENT, **{**event, "job_ids": job_ids, "at": to_ms(self.now)})
+
+
+class QueueFile(QueueDatabase):
     """`clock` is the database's clock; SQLite has none of its own, so it is the host's."""
 
     def __init__(self, path: Path, *, clock: Clock | None = None) -> None:
         self.clock = clock or SystemClock()
         # A power loss may take the last commits with it, never the file; discovery finds them.
-        self._database = Database(path, schema=schema.prepare, synchronous="NORMAL")
+        self.database = Database(path, schema=schema.prepare, synchronous="NORMAL")
 
-    @contextmanager
-    def transaction(self) -> Iterator[QueueTransaction]:
-        with self._database.transaction() as connection:
-            transaction = QueueTransaction(connection, self.clock.now())
-            yield transaction
-        transaction.announce_all()
+    def read(self, work: Callable[[SqliteReading], T]) -> T:
+        with self.database.reading() as connection:
+            return work(SqliteReading(connection, self.clock.now()))
 
-    @contextmanager
-    def reading(self) -> Iterator[QueueTransaction]:
-        with self._database.reading() as connection:
-            yield QueueTransaction(connection, self.clock.now())
+    def write(self, work: Callable[[SqliteTransaction], T]) -> T:
+        with self.database.transaction() as connection:
+            transaction = SqliteTransaction(connection, self.clock.now())
+            answer = work(transaction)
+            transaction.write_ledger()
+        transaction.emit_announcements()
+        return answer
 
     def close(self) -> None:
-        self._database.close()
+        self.database.close()

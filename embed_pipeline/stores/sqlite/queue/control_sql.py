@@ -11,13 +11,11 @@ RECENT_EVENTS = """
 SELECT * FROM event WHERE (:kind IS NULL OR kind = :kind) ORDER BY seq DESC LIMIT :limit
 """
 
-DELETE_EVENTS = """
-DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE at < :cutoff LIMIT :limit)
+READ_STATES = """
+SELECT name, value FROM shared_state WHERE name IN (SELECT value FROM json_each(:names))
 """
 
-READ_STATE = "SELECT value FROM shared_state WHERE name = :name"
-
-READ_STATES = "SELECT name, value FROM shared_state WHERE name >= :first AND name < :end"
+READ_ALL_STATES = "SELECT name, value FROM shared_state"
 
 WRITE_STATE = """
 INSERT INTO shared_state (name, value) VALUES (:name, :value)
@@ -30,23 +28,3 @@ ON CONFLICT (name) DO UPDATE SET value = value + excluded.value
 """
 
 READ_COUNTERS = "SELECT name, value FROM counter ORDER BY name"
-
-READ_BUCKETS = """
-SELECT bucket, requests, tokens FROM budget_bucket WHERE provider = :provider AND bucket >= :oldest
-"""
-
-SPEND_IN_BUCKET = """
-INSERT INTO budget_bucket (provider, bucket, requests, tokens)
-VALUES (:provider, :bucket, :requests, :tokens)
-ON CONFLICT (provider, bucket)
-DO UPDATE SET requests = requests + excluded.requests, tokens = tokens + excluded.tokens
-"""
-
-# A grant is never returned twice into the negative, whatever a caller repeats.
-RETURN_TO_BUCKET = """
-UPDATE budget_bucket
-SET requests = max(0, requests - :requests), tokens = max(0, tokens - :tokens)
-WHERE provider = :provider AND bucket = :bucket
-"""
-
-FORGET_BUCKETS = "DELETE FROM budget_bucket WHERE provider = :provider AND bucket < :oldest"

@@ -8,6 +8,9 @@ the constant fragments of this module and nothing else.
 
 from __future__ import annotations
 
+from embed_pipeline.domain.isolation import Tier
+from embed_pipeline.domain.job import RANKS
+
 _HELD = """
     id IN (SELECT value FROM json_each(:job_ids))
     AND status = 'processing' AND lock_owner = :owner AND lease_token = :token
@@ -27,8 +30,7 @@ _FRESH_START = """
 """
 
 FIND_BY_KEYS = """
-SELECT job.seq, job.id, job.entity_uid, job.model, job.version, job.status, job.fail_code
-FROM json_each(:keys) AS wanted
+SELECT job.* FROM json_each(:keys) AS wanted
 JOIN embed_job AS job
   ON job.entity_uid = wanted.value ->> 0
  AND job.model = wanted.value ->> 1
@@ -38,32 +40,27 @@ JOIN embed_job AS job
 INSERT_JOB = """
 INSERT INTO embed_job (id, entity_uid, model, version, status, priority, created_at, available_at,
                        max_attempts, force)
-VALUES (:id, :entity_uid, :model, :version, 'pending', :priority, :now, :now, :max_attempts, :force)
+VALUES (:id, :entity_uid, :model, :version, 'pending', :priority, :created_at, :available_at,
+        :max_attempts, :force)
 """
 
-REVIVE_JOB = f"""
+# What a step of a job's life may change; the step itself is decided above.
+SAVE_JOB = """
 UPDATE embed_job
-SET status = 'pending', available_at = :now, priority = :priority, force = :force, again = 0,
-    done_token = NULL, {_FRESH_START}
-WHERE seq = :seq
-"""
-
-EXPEDITE_JOB = """
-UPDATE embed_job
-SET force = 1, available_at = min(available_at, :now), priority = max(priority, :priority)
-WHERE seq = :seq
-"""
-
-REPEAT_JOB = """
-UPDATE embed_job SET again = max(again, CASE WHEN :force THEN 2 ELSE 1 END) WHERE seq = :seq
+SET status = :status, priority = :priority, available_at = :available_at,
+    processed_at = :processed_at, lock_owner = :lock_owner, lock_until = :lock_until,
+    lease_token = :lease_token, attempts = :attempts, recoveries = :recoveries,
+    recovered_at = :recovered_at, strikes = :strikes, force = :force, again = :again,
+    error = :error, error_type = :error_type, error_category = :error_category,
+    error_stack = :error_stack, fail_code = :fail_code, fail_reason = :fail_reason
+WHERE id = :id
 """
 
 # A seek per rank and tier: with one ordered scan over all ranks, a higher priority full of
 # deferred jobs would be walked from end to end.
-_EACH_RANK_AND_TIER = """
-    (VALUES (-9), (-8), (-7), (-6), (-5), (-4), (-3), (-2), (-1), (0)) AS ranks
-    CROSS JOIN (VALUES (0), (1), (2)) AS tiers
-"""
+_RANKS = ", ".join(f"({rank})" for rank in RANKS)
+_TIERS = ", ".join(f"({tier:d})" for tier in Tier)
+_EACH_RANK_AND_TIER = f"(VALUES {_RANKS}) AS ranks CROSS JOIN (VALUES {_TIERS}) AS tiers"
 
 DUE_HEADS = f"""
 SELECT rank, tier, due FROM (
@@ -146,29 +143,6 @@ WHERE id IN (SELECT value FROM json_each(:job_ids)) AND done_token = :token
 
 HELD_JOBS = f"SELECT * FROM embed_job WHERE {_HELD}"
 
-RETRY_LATER = f"""
-UPDATE embed_job
-SET {_BACK_TO_PENDING}, attempts = attempts + 1, available_at = :available_at,
-    error = :error, error_type = :error_type, error_category = :error_category,
-    error_stack = :error_stack
-WHERE seq = :seq
-"""
-
-FAIL_JOB = f"""
-UPDATE embed_job
-SET status = 'failed', processed_at = :now, {_UNLOCKED}, force = 0, again = 0,
-    attempts = attempts + :charge,
-    error = :error, error_type = :error_type, error_category = :error_category,
-    error_stack = :error_stack, fail_code = :fail_code, fail_reason = :fail_reason
-WHERE seq = :seq
-"""
-
-START_AFRESH = f"""
-UPDATE embed_job
-SET {_BACK_TO_PENDING}, available_at = :now, {_FRESH_START}
-WHERE seq = :seq
-"""
-
 STALE_JOBS = """
 SELECT * FROM (
     SELECT * FROM embed_job WHERE status = 'processing' AND lock_until IS NULL
@@ -179,18 +153,6 @@ SELECT * FROM (
 
 JOBS_OF_OWNER = """
 SELECT * FROM embed_job WHERE status = 'processing' AND lock_owner = :owner LIMIT :limit
-"""
-
-RECOVER_JOB = f"""
-UPDATE embed_job
-SET {_BACK_TO_PENDING}, available_at = :available_at,
-    recoveries = :recoveries, recovered_at = :now, strikes = strikes + 1
-WHERE seq = :seq
-"""
-
-COUNT_RECOVERY = """
-UPDATE embed_job SET recoveries = :recoveries, recovered_at = :now, strikes = strikes + 1
-WHERE seq = :seq
 """
 
 RETRY_FAILED = f"""
@@ -213,33 +175,21 @@ WHERE seq IN (
 RETURNING status
 """
 
-GET_JOB = "SELECT * FROM embed_job WHERE id = :id"
-
-FAILED_JOBS = """
-SELECT * FROM embed_job
-WHERE status = 'failed' AND (:category IS NULL OR error_category = :category)
-ORDER BY processed_at DESC, seq DESC LIMIT :limit
+CANCEL_JOBS = """
+DELETE FROM embed_job
+WHERE seq IN (SELECT seq FROM embed_job WHERE status = 'pending' LIMIT :limit)
+RETURNING id
 """
 
-# Each count reads one partial index, not the table; there is none on completed jobs alone.
-COUNT_BY_STATUS = """
-SELECT
-    (SELECT count(*) FROM embed_job WHERE status = 'pending') AS pending,
-    (SELECT count(*) FROM embed_job WHERE status = 'processing') AS processing,
-    (SELECT count(*) FROM embed_job WHERE status IN ('completed', 'failed')) AS ended,
-    (SELECT count(*) FROM embed_job WHERE status = 'failed') AS failed
-"""
-
-# Hops from owner to owner along the index instead of reading all their jobs.
-LIVE_OWNERS = """
-WITH RECURSIVE owners(name) AS (
-    SELECT min(lock_owner) FROM embed_job WHERE status = 'processing'
-    UNION ALL
-    SELECT (SELECT min(lock_owner) FROM embed_job
-            WHERE status = 'processing' AND lock_owner > owners.name)
-    FROM owners WHERE owners.name IS NOT NULL
+CANCEL_JOBS_OF_ENTITY = """
+DELETE FROM embed_job
+WHERE seq IN (
+    SELECT seq FROM embed_job WHERE entity_uid = :entity_uid AND status = 'pending' LIMIT :limit
 )
-SELECT name FROM owners
-WHERE EXISTS (SELECT 1 FROM embed_job
-              WHERE status = 'processing' AND lock_owner = owners.name AND lock_until >= :now)
+RETURNING id
+"""
+
+DELETE_EVENTS = """
+DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE at < :cutoff LIMIT :limit)
+RETURNING seq
 """

@@ -11,7 +11,7 @@ from typing import Any
 from embed_pipeline.domain.event import Event
 from embed_pipeline.domain.job import Again, EmbedJob, JobId
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.stores.encoding import STATUSES, from_ms, moment_or_none
+from embed_pipeline.stores.encoding import STATUSES, from_ms, time_or_none, to_ms
 
 
 def as_list(values: Iterable[object]) -> str:
@@ -26,11 +26,6 @@ _COLUMNS = (
     *("attempts", "max_attempts", "recoveries", "recovered_at", "strikes", "force", "again"),
     *("error", "error_type", "error_category", "error_stack", "fail_code", "fail_reason"),
 )
-
-
-def job_of(row: sqlite3.Row) -> EmbedJob:
-    (job,) = jobs_of([row])
-    return job
 
 
 def jobs_of(found: Sequence[sqlite3.Row]) -> list[EmbedJob]:
@@ -56,15 +51,15 @@ def _job(values: tuple[Any, ...]) -> EmbedJob:
         priority=priority,
         created_at=from_ms(created_at),
         available_at=from_ms(available_at),
-        processed_at=moment_or_none(processed_at),
+        processed_at=time_or_none(processed_at),
         lock_owner=owner,
-        lock_until=moment_or_none(until),
+        lock_until=time_or_none(until),
         lease_token=token,
-        last_heartbeat_at=moment_or_none(last_heartbeat_at),
+        last_heartbeat_at=time_or_none(last_heartbeat_at),
         attempts=attempts,
         max_attempts=max_attempts,
         recoveries=recoveries,
-        recovered_at=moment_or_none(recovered_at),
+        recovered_at=time_or_none(recovered_at),
         strikes=strikes,
         force=bool(force),
         again=Again(again) if again else Again.NO,
@@ -75,6 +70,21 @@ def _job(values: tuple[Any, ...]) -> EmbedJob:
         fail_code=fail_code,
         fail_reason=fail_reason,
     )
+
+
+def new_job_fields(job: EmbedJob) -> dict[str, object]:
+    """What a new job does not have by default."""
+    return {
+        "id": job.id,
+        "entity_uid": job.entity_uid,
+        "model": job.model,
+        "version": job.version,
+        "priority": job.priority,
+        "created_at": to_ms(job.created_at),
+        "available_at": to_ms(job.available_at),
+        "max_attempts": job.max_attempts,
+        "force": job.force,
+    }
 
 
 def event_of(row: sqlite3.Row) -> Event:

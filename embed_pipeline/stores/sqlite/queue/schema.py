@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 
+from embed_pipeline.domain.isolation import SMALL_FROM_STRIKES, SOLO_FROM_STRIKES, Tier
+from embed_pipeline.domain.job import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from embed_pipeline.errors import SchemaMissing
 
-VERSION = 3
+VERSION = 4
 
-_TABLES = """
+_TABLES = f"""
 CREATE TABLE embed_job (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -16,7 +18,8 @@ CREATE TABLE embed_job (
     model TEXT NOT NULL,
     version TEXT NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('pending', 'processing', 'completed', 'failed')),
-    priority INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 9),
+    priority INTEGER NOT NULL
+        CHECK (priority BETWEEN {LOWEST_PRIORITY} AND {HIGHEST_PRIORITY}),
     rank INTEGER GENERATED ALWAYS AS (-priority) VIRTUAL,
     created_at INTEGER NOT NULL,
     available_at INTEGER NOT NULL,
@@ -32,7 +35,8 @@ CREATE TABLE embed_job (
     recovered_at INTEGER,
     strikes INTEGER NOT NULL DEFAULT 0,
     tier INTEGER GENERATED ALWAYS AS (
-        CASE WHEN strikes >= 4 THEN 2 WHEN strikes >= 2 THEN 1 ELSE 0 END
+        CASE WHEN strikes >= {SOLO_FROM_STRIKES} THEN {Tier.SOLO:d}
+             WHEN strikes >= {SMALL_FROM_STRIKES} THEN {Tier.SMALL:d} ELSE {Tier.NORMAL:d} END
     ) VIRTUAL,
     force INTEGER NOT NULL DEFAULT 0,
     again INTEGER NOT NULL DEFAULT 0,
@@ -63,18 +67,10 @@ CREATE TABLE event (
 );
 CREATE INDEX event_at ON event (at);
 
--- Switch, breakers and health: one small document each.
+-- Switch, breakers, health and budgets: one small document each.
 CREATE TABLE shared_state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-
-CREATE TABLE budget_bucket (
-    provider TEXT NOT NULL,
-    bucket INTEGER NOT NULL,
-    requests INTEGER NOT NULL,
-    tokens INTEGER NOT NULL,
-    PRIMARY KEY (provider, bucket)
-) WITHOUT ROWID;
 """
 
 _UPGRADES = {
@@ -92,6 +88,11 @@ DROP INDEX job_failed;
 DROP INDEX job_failed_id;
 CREATE INDEX job_holder ON embed_job (lock_owner, lease_token) WHERE status = 'processing';
 CREATE INDEX job_failed ON embed_job (processed_at, id) WHERE status = 'failed';
+""",
+    # Budgets are documents; those of before, a minute old at most, are forgotten.
+    3: """
+DROP TABLE budget_bucket;
+DELETE FROM shared_state WHERE name LIKE 'pause:%';
 """,
 }
 """What makes a file of this version one of the next."""

@@ -1,43 +1,55 @@
-"""Files of entities, read a row at a time: what can be kept, and what is refused with its line."""
+"""File formats, by the ending of the name: entities are read from them, tables written to them.
+
+A row that cannot be read becomes a `BadRow` with its line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from embed_pipeline.domain.entity import EntityMapping, NewEntity
 from embed_pipeline.errors import RequestError
-from embed_pipeline.usecases.files.formats.csv_rows import read_csv
-from embed_pipeline.usecases.files.formats.jsonl_rows import read_jsonl
-from embed_pipeline.usecases.files.formats.parquet_rows import read_parquet
-from embed_pipeline.usecases.files.formats.row import BadRow
+from embed_pipeline.usecases.files.formats.csv_files import csv_writer, read_csv
+from embed_pipeline.usecases.files.formats.jsonl_files import read_jsonl
+from embed_pipeline.usecases.files.formats.parquet_files import parquet_writer, read_parquet
+from embed_pipeline.usecases.files.formats.row import BadRow, Columns, Write
 
-__all__ = ["FORMATS", "BadRow", "Format", "format_of"]
+__all__ = ["FORMATS", "BadRow", "Columns", "Format", "Write", "format_of", "writer_of"]
 
 Read = Callable[[Path, EntityMapping], Iterator[NewEntity | BadRow]]
+OpenWriter = Callable[[Path, Columns], AbstractContextManager[Write]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """`place` is what a row is found by in such a file."""
-
     read: Read
+    write: OpenWriter | None = None
     place: str = "line"
+    """What the number of a bad row counts."""
 
 
 FORMATS: Mapping[str, Format] = {
-    ".csv": Format(read_csv),
-    ".jsonl": Format(read_jsonl),
-    ".ndjson": Format(read_jsonl),
-    ".parquet": Format(read_parquet, "row"),
+    ".csv": Format(read=read_csv, write=csv_writer),
+    ".jsonl": Format(read=read_jsonl),
+    ".ndjson": Format(read=read_jsonl),
+    ".parquet": Format(read=read_parquet, write=parquet_writer, place="row"),
 }
 
 
 def format_of(path: Path) -> Format:
-    """By the end of its name."""
-    found = FORMATS.get(path.suffix.lower())
-    if found is None:
-        known = ", ".join(FORMATS)
-        raise RequestError(f"{path} is of no known format; a name ends with one of: {known}.")
-    return found
+    return FORMATS.get(path.suffix.lower()) or _refuse(path, FORMATS)
+
+
+def writer_of(path: Path) -> OpenWriter:
+    writers = {ending: each.write for ending, each in FORMATS.items() if each.write}
+    return writers.get(path.suffix.lower()) or _refuse(path, writers)
+
+
+def _refuse(path: Path, known: Collection[str]) -> NoReturn:
+    raise RequestError(
+        f"{path} is of no known format; a name ends with one of: {', '.join(known)}."
+    )

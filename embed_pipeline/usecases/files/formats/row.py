@@ -1,15 +1,22 @@
-"""What a row becomes: an entity, or the reason why not."""
+"""What a row of any format becomes: an entity, or the reason why not."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from embed_pipeline.domain.entity import EntityMapping, NewEntity, TextValue, check_entities
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
+
+Columns = Mapping[str, type]
+"""Names in order, each with the type of its values: str, int, bool or datetime; all may be None."""
+
+Write = Callable[[Sequence[Mapping[str, Any]]], None]
+"""Appends rows to a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +53,7 @@ def known_columns(mapping: EntityMapping) -> set[str]:
 def entity_of(
     values: Mapping[str, object], mapping: EntityMapping, *, line: int
 ) -> NewEntity | BadRow:
-    """From typed values: strings, lists of strings, nothing; a key may be a whole number."""
+    """From strings, lists of strings and None; a key may also be a whole number."""
     try:
         entity = NewEntity(
             name=_text(values, mapping.name),
@@ -96,5 +103,5 @@ def _value(column: str, value: object) -> TextValue:
 
 
 def _is_missing(value: object) -> bool:
-    # Tables write a missing text as NaN, the only value that is not equal to itself.
+    # pandas writes a missing text as NaN, the only value that is not equal to itself.
     return value is None or value != value

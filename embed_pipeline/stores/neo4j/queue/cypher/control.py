@@ -1,28 +1,37 @@
-"""Statements on what the workers share beside the jobs: state, events, counters, budgets.
+"""Statements on what the workers share beside the jobs: documents, events, counters.
 
-`$now` is the injected clock in milliseconds; null means the server's own. What is decided under a
-lock reads the real time, because `timestamp()` stands still while its statement waits.
+`$now` is the injected clock in milliseconds and `$now_us` in microseconds; null means the server's
+own. What is decided under a lock reads the real time, because `timestamp()` stands still while its
+statement waits.
 """
 
 from __future__ import annotations
 
+_NOW_US = "coalesce($now_us, real.epochSeconds * 1000000 + real.microsecond) AS now"
+
+NOW = f"WITH datetime.realtime() AS real RETURN {_NOW_US}"
+
 # Writing any property takes the node's lock until the end of the transaction, and what is read
 # after it is what the former holder left.
-LOCK_STATE = """
-MERGE (state:QueueState {name: $name})
+LOCK_STATE = f"""
+MERGE (state:QueueState {{name: $name}})
 SET state._lock = true REMOVE state._lock
-RETURN state.value AS value, coalesce($now, datetime.realtime().epochMillis) AS now
+WITH state.value AS value, datetime.realtime() AS real
+RETURN value, {_NOW_US}
 """
 
-READ_STATES = """
+_STATES = f"""
+WITH collect({{name: state.name, value: state.value}}) AS states
+WITH states, datetime.realtime() AS real
+RETURN states, {_NOW_US}
+"""
+
+READ_STATES = f"""
 MATCH (state:QueueState) WHERE state.name IN $names AND state.value IS NOT NULL
-RETURN state.name AS name, state.value AS value
+{_STATES}
 """
 
-STATES_BY_PREFIX = """
-MATCH (state:QueueState) WHERE state.name STARTS WITH $prefix AND state.value IS NOT NULL
-RETURN state.value AS value ORDER BY state.name
-"""
+READ_ALL_STATES = f"MATCH (state:QueueState) WHERE state.value IS NOT NULL {_STATES}"
 
 # All that a transaction leaves beside the jobs, last of all: the busiest locks are held shortest.
 # `number` orders events of one millisecond, and events under a clock that stands still.
@@ -61,30 +70,3 @@ RETURN properties(event) AS event LIMIT $limit
 READ_COUNTERS = """
 MATCH (counter:QueueCounter) RETURN counter.name AS name, counter.value AS value ORDER BY name
 """
-
-# Microseconds: buckets of a short interval are finer than milliseconds.
-LOCK_BUDGET = """
-MERGE (budget:Budget {provider: $provider})
-SET budget._lock = true REMOVE budget._lock
-WITH budget, datetime.realtime() AS real
-RETURN properties(budget) AS budget,
-       coalesce($now_us, real.epochSeconds * 1000000 + real.microsecond) AS now
-"""
-
-READ_BUDGET = """
-WITH datetime.realtime() AS real
-OPTIONAL MATCH (budget:Budget {provider: $provider})
-RETURN properties(budget) AS budget,
-       coalesce($now_us, real.epochSeconds * 1000000 + real.microsecond) AS now
-"""
-
-WRITE_BUCKETS = """
-MATCH (budget:Budget {provider: $provider})
-SET budget.buckets = $buckets, budget.requests = $requests, budget.tokens = $tokens
-"""
-
-WRITE_PAUSE = """
-MATCH (budget:Budget {provider: $provider}) SET budget.paused_until = $paused_until
-"""
-
-NOW = "RETURN coalesce($now, timestamp()) AS now"

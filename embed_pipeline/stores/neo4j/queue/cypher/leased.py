@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from embed_pipeline.stores.neo4j.queue.cypher.parts import (
-    ATTEMPTS,
     BACK_TO_PENDING,
     ERROR_OF_ROW,
     FRESH_START,
@@ -77,25 +76,4 @@ LOCK_HELD_JOBS = f"""
 WITH job WHERE {IS_HELD}
 WITH collect(properties(job)) AS jobs
 RETURN jobs, {REAL_NOW} AS now
-"""
-
-RETRY_LATER = f"""
-UNWIND $rows AS row
-MATCH (job:EmbedJob {{id: row.id}})
-SET {BACK_TO_PENDING}, job.attempts = {ATTEMPTS} + 1,
-    job.available_at = row.available_at, {ERROR_OF_ROW}
-"""
-
-FAIL_JOBS = f"""
-UNWIND $rows AS row
-MATCH (job:EmbedJob {{id: row.id}})
-SET job.status = 'failed', job.processed_at = $at, {UNLOCKED}, job.force = null, job.again = null,
-    job.attempts = {ATTEMPTS} + row.charge, {ERROR_OF_ROW},
-    job.fail_code = row.fail_code, job.fail_reason = row.fail_reason
-"""
-
-START_AFRESH = f"""
-UNWIND $rows AS row
-MATCH (job:EmbedJob {{id: row.id}})
-SET {BACK_TO_PENDING}, job.available_at = $at, {FRESH_START}
 """

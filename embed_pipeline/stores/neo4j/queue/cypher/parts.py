@@ -14,10 +14,16 @@ filled with these constants.
 
 from __future__ import annotations
 
-from embed_pipeline.domain.job import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY
+from embed_pipeline.domain.isolation import SMALL_FROM_STRIKES, SOLO_FROM_STRIKES, Tier
+from embed_pipeline.domain.job import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY, RANKS
 
 NOW = "coalesce($now, timestamp())"
 REAL_NOW = "coalesce($now, datetime.realtime().epochMillis)"
+
+FIRST_RANK = RANKS[0]
+EACH_RANK = f"UNWIND range({FIRST_RANK}, {RANKS[-1]}) AS rank"
+EACH_TIER = f"UNWIND range({min(Tier):d}, {max(Tier):d}) AS tier"
+IN_TURN = "ORDER BY job.status, job.model, job.rank, job.tier, job.available_at"
 
 # Where two indexes would do, the planner's choice follows the numbers of the day.
 BY_TURN = "USING INDEX SEEK job:EmbedJob(status, model, rank, tier, available_at)"
@@ -48,7 +54,6 @@ RANKED = f"""
                     ELSE -coalesce(toIntegerOrNull(job.priority), {DEFAULT_PRIORITY}) END
 """
 
-ATTEMPTS = "coalesce(toIntegerOrNull(job.attempts), 0)"
 STRIKES = "coalesce(toIntegerOrNull(job.strikes), 0)"
 
 # Zero, false and "no" are not stored where missing means the same: fewer properties to touch.
@@ -72,6 +77,13 @@ ERROR_OF_ROW = """
     job.error_category = row.error_category, job.error_stack = row.error_stack
 """
 
-TIER_AFTER_STRIKES = """
-    job.tier = CASE WHEN job.strikes >= 4 THEN 2 WHEN job.strikes >= 2 THEN 1 ELSE 0 END
+TIER_AFTER_STRIKES = f"""
+    job.tier = CASE WHEN job.strikes >= {SOLO_FROM_STRIKES} THEN {Tier.SOLO:d}
+                    WHEN job.strikes >= {SMALL_FROM_STRIKES} THEN {Tier.SMALL:d}
+                    ELSE {Tier.NORMAL:d} END
+"""
+
+OF_ENTITY = """
+MATCH (job:EmbedJob) USING INDEX SEEK job:EmbedJob(entity_uid, model, version)
+WHERE job.entity_uid = $entity_uid AND job.model IS NOT NULL AND job.version IS NOT NULL
 """

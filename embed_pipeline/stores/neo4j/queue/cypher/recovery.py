@@ -1,20 +1,19 @@
-"""Statements that recover stale jobs, retry failed ones and delete ended ones."""
+"""Statements over many jobs: recover, retry, delete, cancel."""
 
 from __future__ import annotations
 
 from embed_pipeline.stores.neo4j.queue.cypher.parts import (
-    BACK_TO_PENDING,
     BY_END,
     BY_END_OF_LEASE,
     BY_HOLDER,
+    BY_TURN,
     FRESH_START,
     HAS_ID,
     LOCK,
     NOW,
+    OF_ENTITY,
     RANKED,
     REAL_NOW,
-    STRIKES,
-    TIER_AFTER_STRIKES,
 )
 
 _IS_STALE = f"job.status = 'processing' AND (job.lock_until IS NULL OR job.lock_until < {NOW})"
@@ -50,13 +49,6 @@ WITH collect(properties(job)) AS jobs
 RETURN jobs, {REAL_NOW} AS now
 """
 
-HAS_EXPIRED = f"""
-RETURN EXISTS {{
-    MATCH (job:EmbedJob) {BY_END_OF_LEASE}
-    WHERE job.status = 'processing' AND job.lock_until < {NOW} AND {HAS_ID}
-}} AS found
-"""
-
 LOCK_JOBS_OF_OWNER = f"""
 MATCH (job:EmbedJob) {BY_HOLDER}
 WHERE job.lock_owner = $owner AND job.lease_token IS NOT NULL AND job.status = 'processing'
@@ -67,25 +59,6 @@ WITH job ORDER BY job.id
 WITH job WHERE job.status = 'processing' AND job.lock_owner = $owner
 WITH collect(properties(job)) AS jobs
 RETURN jobs, {REAL_NOW} AS now
-"""
-
-_RECOVERED = f"""
-    job.recoveries = row.recoveries, job.recovered_at = $at,
-    job.strikes = {STRIKES} + 1
-"""
-
-RECOVER_JOBS = f"""
-UNWIND $rows AS row
-MATCH (job:EmbedJob {{id: row.id}})
-SET {BACK_TO_PENDING}, job.available_at = row.available_at, {_RECOVERED}
-SET {TIER_AFTER_STRIKES}
-"""
-
-COUNT_RECOVERIES = f"""
-UNWIND $rows AS row
-MATCH (job:EmbedJob {{id: row.id}})
-SET {_RECOVERED}
-SET {TIER_AFTER_STRIKES}
 """
 
 RETRY_FAILED = f"""
@@ -100,8 +73,6 @@ SET job.status = 'pending', job.available_at = {REAL_NOW}, job.again = null, {RA
     {FRESH_START}
 RETURN collect(job.id) AS done
 """
-
-CUTOFF = f"RETURN {NOW} - $age AS cutoff"
 
 # Found by place, and looked at again under the lock: a job revived meanwhile stays.
 ENDED_JOBS = f"""
@@ -138,26 +109,61 @@ RETURN updateStatistics.nodesDeleted AS deleted, failedOperations AS failed,
        keys(errorMessages) AS errors
 """
 
-# The same without APOC. It cannot run inside another transaction.
-DELETE_ENDED_JOBS = f"""
-MATCH (job:EmbedJob) {BY_END}
-WHERE job.status = $status AND job.processed_at < $cutoff AND job.id IS NOT NULL
-CALL (job) {{
-    {LOCK}
-    WITH job WHERE job.status = $status AND job.processed_at < $cutoff
-    DETACH DELETE job
-    RETURN true AS gone
-}} IN TRANSACTIONS OF 1000 ROWS ON ERROR CONTINUE REPORT STATUS AS report
-RETURN count(gone) AS deleted, count(report.errorMessage) AS failed,
-       collect(DISTINCT report.errorMessage) AS errors
+# The same without APOC, a page at a time.
+DELETE_ENDED_PAGE = f"""
+UNWIND ['completed', 'failed'] AS status
+CALL (status) {{
+    MATCH (job:EmbedJob) {BY_END}
+    WHERE job.status = status AND job.processed_at < $cutoff AND job.id IS NOT NULL
+    RETURN job LIMIT $limit
+}}
+WITH job LIMIT $limit
+WITH job ORDER BY job.id
+{LOCK}
+WITH job, job.status AS status
+WHERE status IN ['completed', 'failed'] AND job.processed_at < $cutoff
+DETACH DELETE job
+RETURN collect(status) AS gone
 """
 
-DELETE_OLD_EVENTS = """
+DELETE_EVENTS_PAGE = """
 MATCH (event:QueueEvent) WHERE event.at < $cutoff AND event.number IS NOT NULL
-CALL (event) {
-    DETACH DELETE event
-    RETURN true AS gone
-} IN TRANSACTIONS OF 1000 ROWS ON ERROR CONTINUE REPORT STATUS AS report
-RETURN count(gone) AS deleted, count(report.errorMessage) AS failed,
-       collect(DISTINCT report.errorMessage) AS errors
+WITH event LIMIT $limit
+DETACH DELETE event
+RETURN count(*) AS gone
+"""
+
+# No lease chooses while its lock node is held, so none meets a job that is about to go.
+_ALONE = "MATCH (lock:QueueLock {name: 'lease'}) SET lock._lock = true REMOVE lock._lock"
+
+_DELETED = f"""
+WITH job LIMIT $limit
+WITH job ORDER BY job.id
+{LOCK}
+WITH job WHERE job.status = 'pending'
+WITH job, toStringOrNull(job.id) AS id
+DETACH DELETE job
+RETURN collect(id) AS done
+"""
+
+CANCEL_JOBS = f"""
+{_ALONE}
+WITH lock
+CALL () {{
+    MATCH (job:EmbedJob) {BY_TURN}
+    WHERE job.status = 'pending' AND job.model IS NOT NULL AND job.rank IS NOT NULL
+      AND job.tier IS NOT NULL AND job.available_at IS NOT NULL
+    RETURN job LIMIT $limit
+}}
+{_DELETED}
+"""
+
+CANCEL_JOBS_OF_ENTITY = f"""
+{_ALONE}
+WITH lock
+CALL () {{
+    {OF_ENTITY} AND job.status = 'pending'
+    RETURN job LIMIT $limit
+}}
+{_DELETED}
 """

@@ -1,0 +1,87 @@
+"""The statements that only read jobs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from embed_pipeline.domain.job import (
+    ENTITY_GONE,
+    EmbedJob,
+    EntityUid,
+    JobId,
+    JobStatus,
+    QueueStatus,
+)
+from embed_pipeline.errors import ErrorCategory
+from embed_pipeline.stores.encoding import time_or_none, to_ms
+from embed_pipeline.stores.neo4j.queue import rows
+from embed_pipeline.stores.neo4j.queue.cypher import queries as cypher
+from embed_pipeline.stores.neo4j.queue.session import Session
+from embed_pipeline.stores.queue.job_table import JobReader
+
+
+class Neo4jJobReader(JobReader):
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def get(self, job_id: JobId) -> EmbedJob | None:
+        found = self._jobs(cypher.GET_JOB, id=job_id)
+        return found[0] if found else None
+
+    def next_due(self, *, model: str) -> datetime | None:
+        return time_or_none(self._session.one(cypher.NEXT_DUE, model=model)["due"])
+
+    def has_stale(self) -> bool:
+        return bool(self._session.one(cypher.HAS_EXPIRED)["found"])
+
+    def live_owners(self) -> frozenset[str]:
+        """From owner to owner along the index, instead of reading all their jobs."""
+        owners: set[str] = set()
+        after = ""
+        while found := self._session.all(cypher.NEXT_OWNER, after=after):
+            after = found[0]["owner"]
+            if found[0]["alive"]:
+                owners.add(after)
+        return frozenset(owners)
+
+    def count_by_status(self) -> QueueStatus:
+        found = self._session.all(cypher.COUNT_BY_STATUS)
+        return QueueStatus(**{row["status"]: row["jobs"] for row in found})
+
+    def failed(self, *, category: ErrorCategory | None, limit: int) -> list[EmbedJob]:
+        return self._jobs(cypher.LATEST_FAILED, category=category, limit=limit)
+
+    def ended(
+        self, *, status: JobStatus | None, after: tuple[int, str], limit: int
+    ) -> list[EmbedJob]:
+        statuses = [status] if status else ["completed", "failed"]
+        ended_at, job_id = after
+        return self._jobs(
+            cypher.ENDED_JOBS, statuses=statuses, ended_at=ended_at, id=job_id, limit=limit
+        )
+
+    def parked(self, *, limit: int) -> list[EmbedJob]:
+        return self._jobs(cypher.PARKED_JOBS, but=ENTITY_GONE, limit=limit)
+
+    def count_parked(self) -> int:
+        return int(self._session.one(cypher.COUNT_PARKED, but=ENTITY_GONE)["parked"])
+
+    def walk(self, *, after: JobId, limit: int) -> list[EmbedJob]:
+        return self._jobs(cypher.WALK_JOBS, after=after, limit=limit)
+
+    def count_ahead(self, job: EmbedJob, *, limit: int) -> int:
+        found = self._session.one(
+            cypher.COUNT_AHEAD,
+            id=job.id,
+            model=job.model,
+            rank=-job.priority,
+            available_at=to_ms(job.available_at),
+            limit=limit,
+        )
+        return int(found["ahead"])
+
+    def of_entity(self, uid: EntityUid, *, limit: int) -> list[EmbedJob]:
+        return self._jobs(cypher.JOBS_OF_ENTITY, entity_uid=uid, limit=limit)
+
+    def _jobs(self, statement: str, **parameters: object) -> list[EmbedJob]:
+        return [rows.job_of(row["job"]) for row in self._session.all(statement, **parameters)]

@@ -1,0 +1,181 @@
+"""Switch, breakers, health, events and counters: what all workers of a queue share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from embed_pipeline.domain.breaker import (
+    GRAPH,
+    Breaker,
+    closed,
+    probe_claimed,
+    probe_given_back,
+    tripped,
+)
+from embed_pipeline.domain.control import ControlState
+from embed_pipeline.domain.event import Event
+from embed_pipeline.domain.health import HealthReport, report
+from embed_pipeline.domain.job import FailureRecord
+from embed_pipeline.domain.switch import Switch, SwitchState
+from embed_pipeline.ports import queue_control as ports
+from embed_pipeline.stores.encoding import Document
+from embed_pipeline.stores.queue import health_notes
+from embed_pipeline.stores.queue.documents import HEALTH, SWITCH, all_breakers, breaker_of
+from embed_pipeline.stores.queue.transaction import QueueDatabase, Reading, Transaction
+
+
+def control_names(provider: str) -> list[str]:
+    """The documents that `control_state` needs."""
+    return [SWITCH.name, breaker_of(provider).name, breaker_of(GRAPH).name]
+
+
+def control_state(
+    documents: Mapping[str, Document], *, provider: str, now: datetime
+) -> ControlState:
+    return ControlState(
+        now=now,
+        switch=SWITCH.pick(documents),
+        provider=breaker_of(provider).pick(documents),
+        graph=breaker_of(GRAPH).pick(documents),
+    )
+
+
+def read_control(reading: Reading, *, provider: str) -> ControlState:
+    documents = reading.states(control_names(provider))
+    return control_state(documents, provider=provider, now=reading.now)
+
+
+_SWITCHED = {
+    SwitchState.PAUSED: "queue.paused",
+    SwitchState.HALTED: "queue.halted",
+    SwitchState.RUNNING: "queue.resumed",
+}
+
+
+class SwitchBoard(ports.SwitchBoard):
+    def __init__(self, database: QueueDatabase) -> None:
+        self._database = database
+
+    def read(self) -> Switch:
+        return self._database.read(SWITCH.read)
+
+    def pause(self, reason: str) -> Switch:
+        return self._turn(SwitchState.PAUSED, reason, unless=lambda switch: not switch.is_running)
+
+    def halt(self, reason: str, *, seen: int) -> Switch:
+        def is_old_news(switch: Switch) -> bool:
+            return switch.state is SwitchState.HALTED or switch.generation != seen
+
+        return self._turn(SwitchState.HALTED, reason, unless=is_old_news)
+
+    def resume(self, reason: str) -> Switch:
+        return self._turn(SwitchState.RUNNING, reason, unless=lambda switch: switch.is_running)
+
+    def _turn(self, state: SwitchState, reason: str, *, unless: Callable[[Switch], bool]) -> Switch:
+        def work(transaction: Transaction) -> Switch:
+            switch = SWITCH.lock(transaction)
+            if unless(switch):
+                return switch
+            resumed = state is SwitchState.RUNNING
+            turned = Switch(
+                state=state,
+                reason=reason,
+                since=transaction.now,
+                generation=switch.generation + resumed,
+            )
+            SWITCH.save(transaction, turned)
+            transaction.record(_SWITCHED[state], reason=reason)
+            transaction.announce(_SWITCHED[state], reason=reason)
+            return turned
+
+        return self._database.write(work)
+
+
+class Breakers(ports.Breakers):
+    def __init__(self, database: QueueDatabase) -> None:
+        self._database = database
+
+    def read(self, name: str) -> Breaker:
+        return self._database.read(breaker_of(name).read)
+
+    def trip(self, name: str, *, seen: int, error: FailureRecord) -> Breaker:
+        def work(transaction: Transaction) -> Breaker:
+            before = breaker_of(name).lock(transaction)
+            after = tripped(before, seen=seen, now=transaction.now, reason=error.message)
+            if after is not before:
+                breaker_of(name).save(transaction, after)
+                health_notes.note_failures(transaction, [error])
+                transaction.record("breaker.opened", reason=error.message, breaker=name)
+                transaction.announce(
+                    "breaker.opened", breaker=name, reason=error.message, until=after.until
+                )
+            return after
+
+        return self._database.write(work)
+
+    def claim_probe(self, name: str) -> Breaker | None:
+        def work(transaction: Transaction) -> Breaker | None:
+            before = breaker_of(name).lock(transaction)
+            claimed = probe_claimed(before, now=transaction.now)
+            if claimed is not None:
+                breaker_of(name).save(transaction, claimed)
+            return claimed
+
+        return self._database.write(work)
+
+    def give_back_probe(self, name: str, *, seen: int) -> Breaker:
+        def work(transaction: Transaction) -> Breaker:
+            before = breaker_of(name).lock(transaction)
+            after = probe_given_back(before, seen=seen, now=transaction.now)
+            if after is not before:
+                breaker_of(name).save(transaction, after)
+            return after
+
+        return self._database.write(work)
+
+    def close(self, name: str, *, seen: int) -> Breaker:
+        def work(transaction: Transaction) -> Breaker:
+            before = breaker_of(name).lock(transaction)
+            after = closed(before, seen=seen)
+            if after is not before:
+                breaker_of(name).save(transaction, after)
+                transaction.record("breaker.closed", breaker=name)
+                transaction.announce("breaker.closed", breaker=name)
+            return after
+
+        return self._database.write(work)
+
+
+class Health(ports.Health):
+    def __init__(self, database: QueueDatabase) -> None:
+        self._database = database
+
+    def report(self) -> HealthReport:
+        documents = self._database.read(lambda reading: reading.states())
+        return report(
+            HEALTH.pick(documents),
+            switch=SWITCH.pick(documents),
+            breakers=all_breakers(documents),
+        )
+
+
+class Events(ports.Events):
+    def __init__(self, database: QueueDatabase) -> None:
+        self._database = database
+
+    def recent(self, *, limit: int = 100, kind: str | None = None) -> tuple[Event, ...]:
+        found = self._database.read(lambda reading: reading.events(limit=limit, kind=kind))
+        return tuple(found)
+
+
+class Counters(ports.Counters):
+    def __init__(self, database: QueueDatabase) -> None:
+        self._database = database
+
+    def add(self, amounts: Mapping[str, int]) -> None:
+        if any(amounts.values()):
+            self._database.write(lambda transaction: transaction.count(**amounts))
+
+    def read(self) -> Mapping[str, int]:
+        return self._database.read(lambda reading: reading.counters())

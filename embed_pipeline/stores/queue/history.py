@@ -1,0 +1,56 @@
+"""Looking back over the jobs of a queue, a page at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from embed_pipeline.domain.job import EmbedJob, EntityUid, JobId, JobStatus
+from embed_pipeline.ports import job_history as ports
+from embed_pipeline.ports.job_history import PAGE
+from embed_pipeline.stores.encoding import to_ms
+from embed_pipeline.stores.queue.job_table import JobReader
+from embed_pipeline.stores.queue.transaction import QueueDatabase
+
+
+class JobHistory(ports.JobHistory):
+    def __init__(self, database: QueueDatabase) -> None:
+        self._database = database
+
+    def ended(
+        self,
+        *,
+        since: datetime | None = None,
+        status: JobStatus | None = None,
+        after: EmbedJob | None = None,
+        limit: int = PAGE,
+    ) -> tuple[EmbedJob, ...]:
+        start = _page_start(after, since=since)
+        return self._jobs(lambda jobs: jobs.ended(status=status, after=start, limit=limit))
+
+    def parked(self, *, limit: int = PAGE) -> tuple[EmbedJob, ...]:
+        return self._jobs(lambda jobs: jobs.parked(limit=limit))
+
+    def count_parked(self) -> int:
+        return self._database.read(lambda reading: reading.jobs.count_parked())
+
+    def walk(self, *, after: JobId | None = None, limit: int = PAGE) -> tuple[EmbedJob, ...]:
+        return self._jobs(lambda jobs: jobs.walk(after=after or JobId(""), limit=limit))
+
+    def ahead_of(self, job: EmbedJob, *, limit: int = PAGE) -> int:
+        return self._database.read(lambda reading: reading.jobs.count_ahead(job, limit=limit))
+
+    def of_entity(self, uid: EntityUid, *, limit: int = PAGE) -> tuple[EmbedJob, ...]:
+        return self._jobs(lambda jobs: jobs.of_entity(uid, limit=limit))
+
+    def _jobs(self, find: Callable[[JobReader], Sequence[EmbedJob]]) -> tuple[EmbedJob, ...]:
+        return tuple(self._database.read(lambda reading: find(reading.jobs)))
+
+
+def _page_start(job: EmbedJob | None, *, since: datetime | None) -> tuple[int, str]:
+    """Time and id where a page of ended jobs begins: behind the job, never before `since`."""
+    # No id is empty, so the first page is behind nothing.
+    first = (to_ms(since) if since else 0, "")
+    if job is None or job.processed_at is None:
+        return first
+    return max(first, (to_ms(job.processed_at), job.id))
