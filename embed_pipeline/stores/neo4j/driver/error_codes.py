@@ -1,7 +1,7 @@
 """Which of our errors a Neo4j status code is.
 
-By code, not by the driver's classes: a read-only database is a transient error to the driver, and
-a transaction that timed out is a mistake of the client's.
+By code, not by the driver's classes: to the driver a read-only database is a transient error and
+a transaction that timed out is a client error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from embed_pipeline.errors import (
 )
 
 Fault = tuple[type[EmbedPipelineError], str]
-"""The error, and what the database does or is, to be said after its name."""
+"""The error, and the rest of the sentence that begins with the database's name."""
 
 _DENIED: Fault = (StoreAccessDenied, "refuses the credentials")
 _DAMAGED: Fault = (StoreCorrupted, "is damaged")
@@ -48,7 +48,7 @@ _BY_CODE: dict[str, Fault] = {
     "Neo.ClientError.Transaction.LockClientStopped": _BUSY,
     "Neo.ClientError.Procedure.ProcedureTimedOut": _BUSY,
     "Neo.ClientError.Security.AuthProviderTimeout": _AWAY,
-    # Anybody's wrong passwords lock the user for seconds; a wrong one of ours is told before.
+    # Wrong passwords of any client lock the user for seconds; a wrong one of ours is denied before.
     "Neo.ClientError.Security.AuthenticationRateLimit": _LOCKED_OUT,
     "Neo.DatabaseError.General.IndexCorruptionDetected": _DAMAGED,
     "Neo.DatabaseError.General.SchemaCorruptionDetected": _DAMAGED,
@@ -79,7 +79,7 @@ _OUR_BUG = "implicit transaction"
 
 
 def fault_of(code: str, message: str) -> Fault | None:
-    """None for what is no fault of the database's: a bug of ours, or data it cannot take."""
+    """None where the database is not at fault: a bug of ours, or data that it cannot store."""
     if code in _BY_CODE:
         return _BY_CODE[code]
     for prefix, fault in _BY_PREFIX:

@@ -59,7 +59,7 @@ RETIRED_QUEUE_INDEXES = ("embedjob_ended", "embedjob_status", "embedjob_token", 
 def graph_rules(mapping: EntityMapping) -> tuple[Rule, ...]:
     """Vector indexes are not among them: they come with their models.
 
-    The mapping is part of a rule's name, so that one graph may be mapped anew.
+    The mapping is part of a rule's name, so that one graph may be mapped again.
     """
     label, key, name = mapping.label, mapping.key, mapping.name
     return (

@@ -1,8 +1,7 @@
-"""Set-up of the two databases: idempotent, versioned, and nothing but ours.
+"""Set-up of the two databases: idempotent, versioned, and limited to what is ours.
 
-`prepare_*` is `embed-pipeline init`; `check_*` looks at everything, `confirm_*` is asked at start.
-Data is never changed, but for
-jobs that another program wrote: they get what our indexes need.
+`prepare_*` is `embed-pipeline init`, `check_*` checks everything, `confirm_*` runs at start.
+Data is never changed, except jobs that another program wrote: they get what our indexes need.
 """
 
 from __future__ import annotations
@@ -53,14 +52,14 @@ class Found:
 
 def locate(database: Neo4jDatabase, role: str) -> Location:
     """Refuse a database that cannot be the `role`'s; nothing is written."""
-    _usable(database, role)
+    _found_for(database, role)
     return Location(identity=_id(database), place=_place(database))
 
 
 def refuse_entities(queue: Neo4jDatabase, mapping: EntityMapping) -> None:
     """A new queue's database may hold no entities: queue and graph may have been exchanged."""
     # Once it is the queue's, a label of the graph may well be the name of one of its own.
-    if _look(queue).versions["queue"] is not None:
+    if _read_found(queue).versions["queue"] is not None:
         return
     has_entities = cypher.HAS_NODES.format(label=quoted(mapping.label))
     if queue.read(lambda tx: tx.one(has_entities))["found"]:
@@ -120,32 +119,32 @@ def _confirm(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
     After it, one small read: a database that was rebuilt meanwhile has no version.
     """
     known = (database.uri, database.database, tuple(rules))
-    if known in _PASSED and database.read(_versions)[role] == VERSIONS[role]:
+    if known in _CONFIRMED and database.read(_versions)[role] == VERSIONS[role]:
         return
     _check(database, role, rules)
-    _PASSED.add(known)
+    _CONFIRMED.add(known)
 
 
-_PASSED: set[tuple[str, str, tuple[Rule, ...]]] = set()
+_CONFIRMED: set[tuple[str, str, tuple[Rule, ...]]] = set()
 
 
 def _prepare(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> int | None:
     """Make the rules that are missing; return the version that was there.
 
-    A look first: even a command that changes nothing waits for every open transaction.
+    A read first: even a command that changes nothing waits for every open transaction.
     """
-    found = _usable(database, role)
+    found = _found_for(database, role)
     missing = [rule for rule in rules if not found.has(rule)]
     for rule in missing:
         try:
             database.write(partial(_make, rule), timeout=BUILD_PATIENCE)
         except SchemaMissing:
-            if not _look(database).has(rule):  # else another process was quicker
+            if not _read_found(database).has(rule):  # otherwise another process was quicker
                 raise
     if missing:
         database.autocommit(cypher.AWAIT_INDEXES, seconds=int(BUILD_PATIENCE.total_seconds()))
-        # One whose name somebody else uses is silently not made.
-        made = _look(database)
+        # A rule whose name is taken is silently not made.
+        made = _read_found(database)
         for rule in rules:
             if not made.has(rule):
                 raise SchemaMissing(
@@ -157,7 +156,7 @@ def _prepare(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> int |
 
 
 def _check(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
-    found = _usable(database, role)
+    found = _found_for(database, role)
     missing = [str(rule) for rule in rules if not found.has(rule)]
     if missing or found.versions[role] != VERSIONS[role]:
         lacking = f" It lacks {len(missing)} rules, among them the {missing[0]}." if missing else ""
@@ -167,13 +166,13 @@ def _check(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
         )
 
 
-def _usable(database: Neo4jDatabase, role: str) -> Found:
+def _found_for(database: Neo4jDatabase, role: str) -> Found:
     """What is there, if it may be the `role`'s.
 
     Queue and graph never share a database; here as well, because the settings cannot see every
     way in which two addresses are one server.
     """
-    found = _look(database)
+    found = _read_found(database)
     other = {"queue": "graph", "graph": "queue"}[role]
     if found.versions[other] is not None:
         raise ConfigurationError(
@@ -188,8 +187,8 @@ def _usable(database: Neo4jDatabase, role: str) -> Found:
     return found
 
 
-def _look(database: Neo4jDatabase) -> Found:
-    def look(tx: Tx) -> Found:
+def _read_found(database: Neo4jDatabase) -> Found:
+    def read(tx: Tx) -> Found:
         constraints, indexes = tx.all(cypher.FIND_CONSTRAINTS), tx.all(cypher.FIND_INDEXES)
         return Found(
             versions=_versions(tx),
@@ -197,7 +196,7 @@ def _look(database: Neo4jDatabase) -> Found:
             ordered=frozenset((row["label"], tuple(row["properties"])) for row in indexes),
         )
 
-    return database.read(look)
+    return database.read(read)
 
 
 def _versions(tx: Tx) -> Row:

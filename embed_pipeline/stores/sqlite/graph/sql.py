@@ -1,7 +1,7 @@
 """Every query of the graph's file; names in braces are the mapping's, put in by `filled` alone.
 
-Aliases: `e` an entity, `v` its vector, `m` a model, `asked` a list parameter. CROSS JOIN is how
-SQLite is told the order of a join: it keeps no statistics, and guesses that the list is long.
+Aliases: `e` an entity, `v` its vector, `m` a model, `asked` a list parameter. CROSS JOIN fixes
+the order of a join: SQLite keeps no statistics here, and guesses that the list is long.
 """
 
 from __future__ import annotations
