@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from embed_pipeline.errors import (
     EmbedPipelineError,
+    RequestError,
     SchemaMissing,
     StoreAccessDenied,
     StoreBusy,
@@ -36,6 +37,7 @@ _LOCKED_OUT: Fault = (
     StoreUnavailable,
     "lets this user in only after a pause: wrong passwords were tried too often",
 )
+_TOO_LARGE: Fault = (RequestError, "cannot index a value of more than about 8 kB")
 _FALTERED: Fault = (StoreFaltered, "broke while answering")
 
 _BY_CODE: dict[str, Fault] = {
@@ -71,6 +73,7 @@ _BY_PREFIX: tuple[tuple[str, Fault], ...] = (
     ("Neo.TransientError.", _AWAY),
 )
 
+TOO_LARGE = "too large to index"
 _SCHEMA = ("Neo.DatabaseError.Schema.", "Neo.ClientError.Schema.")
 _START_FAILED = "Neo.DatabaseError.Transaction.TransactionStartFailed"
 _BROKEN_DOWN = "needs to be restarted"
@@ -80,6 +83,8 @@ _OUR_BUG = "implicit transaction"
 
 def fault_of(code: str, message: str) -> Fault | None:
     """None where the database is not at fault: a bug of ours, or data that it cannot store."""
+    if TOO_LARGE in message:
+        return _TOO_LARGE
     if code in _BY_CODE:
         return _BY_CODE[code]
     for prefix, fault in _BY_PREFIX:

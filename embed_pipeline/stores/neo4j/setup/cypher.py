@@ -98,6 +98,12 @@ WHERE type = 'RANGE' AND state <> 'FAILED' AND entityType = 'NODE'
 RETURN labelsOrTypes[0] AS label, properties
 """
 
+FIND_FAILED = """
+SHOW INDEXES YIELD name, state, failureMessage
+WHERE state = 'FAILED' AND name IN $names
+RETURN name, failureMessage AS reason
+"""
+
 AWAIT_INDEXES = "CALL db.awaitIndexes($seconds)"
 
 # Of the database itself, however it is reached.

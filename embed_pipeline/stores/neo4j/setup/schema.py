@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+from neo4j.exceptions import Neo4jError
+
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
-from embed_pipeline.errors import ConfigurationError, SchemaMissing
+from embed_pipeline.errors import ConfigurationError, RequestError, SchemaMissing
 from embed_pipeline.stores.config import Location
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
+from embed_pipeline.stores.neo4j.driver.error_codes import TOO_LARGE
 from embed_pipeline.stores.neo4j.graph.mapping import quoted
 from embed_pipeline.stores.neo4j.queue import adoption
 from embed_pipeline.stores.neo4j.queue.cypher.adoption import ADOPT_JOBS
@@ -135,6 +138,8 @@ def _prepare(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> int |
     """
     found = _found_for(database, role)
     missing = [rule for rule in rules if not found.has(rule)]
+    if missing:
+        _drop_failed(database, missing)
     for rule in missing:
         try:
             database.write(partial(_make, rule), timeout=BUILD_PATIENCE)
@@ -142,17 +147,34 @@ def _prepare(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> int |
             if not _read_found(database).has(rule):  # otherwise another process was quicker
                 raise
     if missing:
-        database.autocommit(cypher.AWAIT_INDEXES, seconds=int(BUILD_PATIENCE.total_seconds()))
-        # A rule whose name is taken is silently not made.
+        failed: dict[str, str] = {}
+        try:
+            database.autocommit(cypher.AWAIT_INDEXES, seconds=int(BUILD_PATIENCE.total_seconds()))
+        except (Neo4jError, RequestError):
+            # With the server's stack trace, if an index failed.
+            failed = _drop_failed(database, missing)
+            if not failed:
+                raise
         made = _read_found(database)
         for rule in rules:
             if not made.has(rule):
-                raise SchemaMissing(
-                    f"The {rule} cannot be made in {_place(database)}: something else there is "
-                    f"named {rule.name}, or it failed."
-                )
+                # A rule whose name is taken is silently not made.
+                reason = failed.get(rule.name, f"something else there is named {rule.name}")
+                raise SchemaMissing(f"The {rule} cannot be made in {_place(database)}: {reason}.")
     version: int | None = found.versions[role]
     return version
+
+
+def _drop_failed(database: Neo4jDatabase, rules: Sequence[Rule]) -> dict[str, str]:
+    """Why indexes of these rules failed, by name; they are dropped, as they block their names."""
+    names = [rule.name for rule in rules]
+    failed = {}
+    for row in database.read(lambda tx: tx.all(cypher.FIND_FAILED, names=names)):
+        database.write(partial(_drop, row["name"]), timeout=BUILD_PATIENCE)
+        too_large = "a value is longer than about 8 kB; shorten it, or map another property"
+        first_line = row["reason"].strip().partition("\n")[0]
+        failed[row["name"]] = too_large if TOO_LARGE in row["reason"] else first_line
+    return failed
 
 
 def _check(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
