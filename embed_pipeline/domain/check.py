@@ -1,4 +1,4 @@
-"""What a doctor says of one part: fine, worth a word, or broken and how to mend it."""
+"""The result of one check of `doctor`: ok, a note, or broken with a remedy."""
 
 from __future__ import annotations
 

@@ -63,9 +63,10 @@ class LogSettings:
     )
 
 
+UNSET_ENVIRONMENT = "EMBED_ENV is not set: using local (by default SQLite and the offline model)."
+
+
 def general_settings(environ: Mapping[str, str], findings: Findings) -> GeneralSettings:
     if "EMBED_ENV" not in environ:
-        findings.note(
-            "EMBED_ENV is not set: using local (by default SQLite and the offline model)."
-        )
+        findings.note(UNSET_ENVIRONMENT)
     return parse(GeneralSettings, environ, findings)

@@ -1,4 +1,4 @@
-"""What tokens cost, as far as the model's list price is known."""
+"""What tokens cost, by the list price of the model."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ PER_MILLION_TOKENS = {
     "text-embedding-3-large": 0.13,
     "text-embedding-ada-002": 0.10,
 }
-"""List prices in US dollars; a contract of your own may say otherwise."""
+"""List prices in US dollars; your contract may differ."""
 
 
 def estimated_price(model: str, *, tokens: int) -> float | None:
-    """In US dollars; None for a model whose price nobody knows here."""
+    """In US dollars; None for a model without a known price."""
     provider, _, name_and_dimensions = model.partition("/")
     if provider in IN_PROCESS:
         return 0.0

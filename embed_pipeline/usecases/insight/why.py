@@ -1,4 +1,4 @@
-"""Why an entity cannot be found by meaning, or when it will be: read, never changed."""
+"""Why an entity cannot be found by meaning, or when it will be. Changes nothing."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ COUNTED_AHEAD = 10_000
 def why(
     services: Services, *, name: str | None = None, key: EntityUid | None = None
 ) -> tuple[Diagnosis, ...]:
-    """A diagnosis for each entity of that name, or for the one of that key, which wins.
+    """A diagnosis for each entity of that name, or, if a key is given, for the one of that key.
 
-    Deleted namesakes are told only where no valid entity has the name. Costs a few seeks and one
-    bounded count, whatever the size of graph and queue.
+    Deleted entities are included only if no valid entity has the name. Costs a few index seeks
+    and one bounded count, whatever the size of graph and queue.
     """
     if key is not None:
         entity = services.graph.get_entity(key)
@@ -68,18 +68,18 @@ def _diagnose_job(
 
 
 def _job_of(services: Services, entity: Entity) -> EmbedJob | None:
-    """The job of the present text; else one of an earlier text that is under way.
+    """The job of the current text, otherwise a pending or running job of an earlier text.
 
-    Whoever takes the latter sees that the text has changed, and queues the present one.
+    A worker that leases the latter notices that the text has changed and queues the current one.
     """
     jobs = [
         job for job in services.jobs.history.of_entity(entity.uid) if job.model == services.model
     ]
-    present = next((job for job in jobs if job.version == entity.version), None)
-    if present is not None and present.status is not JobStatus.COMPLETED:
-        return present
+    current = next((job for job in jobs if job.version == entity.version), None)
+    if current is not None and current.status is not JobStatus.COMPLETED:
+        return current
     live = (JobStatus.PENDING, JobStatus.PROCESSING)
-    return next((job for job in jobs if job.status in live), present)
+    return next((job for job in jobs if job.status in live), current)
 
 
 def _prospects(services: Services, job: EmbedJob) -> Prospects:

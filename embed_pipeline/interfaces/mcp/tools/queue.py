@@ -1,7 +1,8 @@
-"""Tools on the state of things: coverage and queue, health, a second chance for what failed."""
+"""Tools on the state: coverage and queue, health, retrying failed jobs."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 
 from pydantic import Field
@@ -9,7 +10,7 @@ from pydantic import Field
 from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import CriticalError, ErrorCategory, TransientError
 from embed_pipeline.interfaces.mcp.remedies import advice_for_gaps
-from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments
+from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments, Limit
 from embed_pipeline.telemetry import redact
 from embed_pipeline.usecases.entities.force import MOST
 from embed_pipeline.usecases.insight.coverage import read_coverage
@@ -32,7 +33,7 @@ class StatusAnswer(Answer):
     stale: int
     """Entities whose vector was made from an older text."""
     wrong_model: int
-    """Entities whose vector is another model's."""
+    """Entities whose vector is of another model."""
     wrong_dimension: int
     """Entities whose vector has another length."""
     pending: int
@@ -40,13 +41,13 @@ class StatusAnswer(Answer):
     processing: int
     """Jobs that a worker holds."""
     completed: int
-    """Jobs that ended well and are not cleaned up yet."""
+    """Jobs that completed and are not cleaned up yet."""
     failed: int
-    """Jobs that ended badly and are not cleaned up yet."""
+    """Jobs that failed and are not cleaned up yet."""
     queue: SwitchState
     """Whether workers may take jobs."""
     idle_because: str | None
-    """Why no worker would take a job now; null when one would."""
+    """Why no worker would lease a job now; null if one would."""
     remedies: list[str]
     """What to do about each gap."""
 
@@ -63,16 +64,8 @@ def _status(services: Services, given: Arguments) -> StatusAnswer:
             f"{queue.failed} failed."
         ),
         model=services.model,
-        entities=coverage.entities,
-        embedded=coverage.embedded,
-        missing=coverage.missing,
-        stale=coverage.stale,
-        wrong_model=coverage.wrong_model,
-        wrong_dimension=coverage.wrong_dimension,
-        pending=queue.pending,
-        processing=queue.processing,
-        completed=queue.completed,
-        failed=queue.failed,
+        **asdict(coverage),
+        **asdict(queue),
         queue=report.switch.state,
         idle_because=readiness.reason,
         remedies=advice_for_gaps(report.remedies),
@@ -83,9 +76,9 @@ STATUS = AgentTool(
     name="embedding_status",
     title="Status of the embeddings",
     description=(
-        "The true state, counted: how many entities have a good vector, what the others lack, "
-        "how many jobs wait, run or failed, whether workers may take jobs, and what closes each "
-        "gap. On a large graph it takes seconds."
+        "Exact counts: how many entities have a good vector, what the others lack, how many jobs "
+        "wait, run or failed, whether workers may lease jobs, and what closes each gap. Takes "
+        "seconds on a large graph."
     ),
     arguments=Arguments,
     answer=StatusAnswer,
@@ -99,20 +92,20 @@ class HealthAnswer(Answer):
     consecutive_failures: int = 0
     """Failures since the last success."""
     success_rate: float | None = None
-    """Of the last 100 outcomes, from 0 to 1; null while there is none."""
+    """Of the last 100 outcomes, from 0 to 1; null without any."""
     last_success_at: datetime | None = None
-    """When a job last ended well; null if none ever did."""
+    """When a job last completed; null if none ever did."""
     error_patterns: dict[str, int] = Field(default_factory=dict)
-    """The most frequent errors among the last 100 outcomes, and how often each came."""
+    """The most frequent errors among the last 100 outcomes, with their counts."""
     reasons: list[str] = Field(default_factory=list)
-    """Why it is not HEALTHY, and what else deserves attention."""
+    """Why it is not HEALTHY, and other warnings."""
 
 
 def _health(services: Services, given: Arguments) -> HealthAnswer:
     try:
         report = services.jobs.health.report()
     except (TransientError, CriticalError) as error:
-        # A monitor's question deserves an answer, most of all when the queue is down.
+        # A monitor needs an answer also when the queue is down.
         reason = redact(str(error))
         return HealthAnswer(
             message=f"{UNREACHABLE}: {reason}", status=UNREACHABLE, reasons=[reason]
@@ -144,9 +137,9 @@ HEALTH = AgentTool(
 
 class RetryArguments(Arguments):
     category: ErrorCategory | None = None
-    """Only failures of this category; left out, all."""
-    limit: int = Field(default=MOST, ge=1)
-    """Retry at most so many, the oldest first; capped at 1000."""
+    """Only failures of this category; all if left out."""
+    limit: Limit = MOST
+    """Retry at most this many, the oldest first; at most 1000."""
 
 
 class RetryAnswer(Answer):
@@ -169,8 +162,8 @@ RETRY = AgentTool(
     name="retry_failed_jobs",
     title="Retry failed jobs",
     description=(
-        "Give failed jobs a fresh start: pending again, with all their attempts. Mend the cause "
-        "first (see `get_health_status`), or they fail again."
+        "Return failed jobs to pending, with all their attempts. Fix the cause first (see "
+        "`get_health_status`), or they fail again."
     ),
     arguments=RetryArguments,
     answer=RetryAnswer,

@@ -1,4 +1,4 @@
-"""Tools that find: search by meaning, and why something is not found."""
+"""Tools that find entities by meaning, and explain why one is not found."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from embed_pipeline.domain.diagnosis import Diagnosis, Reason
 from embed_pipeline.domain.embedding import MOST_HITS, SearchResult, VectorDefect
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.interfaces.mcp.remedies import advice_for
-from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments, Shape
-from embed_pipeline.usecases.insight import search as searching
+from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments, Limit, Shape
+from embed_pipeline.usecases.insight.search import search
 from embed_pipeline.usecases.insight.why import why
 from embed_pipeline.worker.context import Services
 
 LONGEST_TEXT = 1_000
-"""Characters of a hit's text: entities can hold megabytes, a model's context cannot."""
+"""Characters of a hit's text: an entity can hold megabytes, the context of a model cannot."""
 
 NAMED = 3
-"""Hits that the sentence names; the data has them all."""
+"""Hits named in the sentence; the data has all."""
 
 
 class SearchArguments(Arguments):
     query: str = Field(min_length=1)
     """What to look for, in your own words."""
-    limit: int = Field(default=10, ge=1)
-    """How many entities to return at most; capped at 1000."""
+    limit: Limit = 10
+    """Return at most this many entities; at most 1000."""
     entity_type: str | None = Field(default=None, min_length=1)
     """Only entities of this type."""
 
 
 class FoundEntity(Shape):
     score: float
-    """Cosine similarity: 1 is the same meaning, 0 none in common."""
+    """Cosine similarity of query and entity, from -1 to 1: 1 is the same meaning, 0 unrelated."""
     name: str
     """The entity's name."""
     entity_type: str
@@ -41,24 +41,24 @@ class FoundEntity(Shape):
     key: str
     """Its key."""
     text: str
-    """Its text, a line per name, type and observation; cut after 1000 characters."""
+    """Its text: name, type and observations, one per line; cut after 1000 characters."""
 
 
 class SearchAnswer(Answer):
     entities: list[FoundEntity]
     """The nearest entities, best first."""
     searchable: int
-    """Entities (of that type) that have a vector, so can be found at all."""
+    """Entities (of that type) that have a vector and can be found."""
     valid: int
     """Entities (of that type) in the graph."""
 
 
 def _search(services: Services, given: SearchArguments) -> SearchAnswer:
-    result = searching.search(
+    result = search(
         services, given.query, limit=min(given.limit, MOST_HITS), entity_type=given.entity_type
     )
     return SearchAnswer(
-        message=_told(result, capped=given.limit > MOST_HITS),
+        message=_sentence(result, capped=given.limit > MOST_HITS),
         entities=[
             FoundEntity(
                 score=round(hit.score, 4),
@@ -78,7 +78,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
 
 
-def _told(result: SearchResult, *, capped: bool) -> str:
+def _sentence(result: SearchResult, *, capped: bool) -> str:
     nearest = ", ".join(f"{hit.entity.name} ({hit.score:.2f})" for hit in result.hits[:NAMED])
     found = f"{len(result.hits)} found, nearest first: {nearest}"
     more = " …" if len(result.hits) > NAMED else "."
@@ -98,37 +98,38 @@ SEARCH = AgentTool(
     title="Search by meaning",
     description=(
         "Find the entities whose text is nearest in meaning to the query. The answer says how "
-        "many entities can be found at all. An entity that should be there and is not: ask "
+        "many entities can be found at all. If an expected entity is missing, call "
         "`why_not_found`."
     ),
     arguments=SearchArguments,
     answer=SearchAnswer,
     run=_search,
+    sends_query=True,
 )
 
 
 class WhyArguments(Arguments):
     entity_name: str | None = Field(default=None, min_length=1)
-    """The exact name of the entity; all that have it are told of."""
+    """The exact name of the entity; all entities of that name are explained."""
     key: str | None = Field(default=None, min_length=1)
-    """The key of the entity instead; it wins over the name."""
+    """The key of the entity; if given, the name is ignored."""
 
 
 class EntityFinding(Shape):
     message: str
-    """What is the case, and what will happen by itself."""
+    """What is the case, and what happens without a call."""
     reason: Reason
-    """The same in one word."""
+    """The same in a word or two."""
     findable: bool
-    """A search can return the entity, if only by an earlier text."""
+    """A search can return the entity, possibly by an earlier text."""
     flaw: VectorDefect | None
-    """What is wrong with its vector; null when nothing is, or there is no such entity."""
+    """What is wrong with its vector; null if nothing is, or if there is no such entity."""
     due_at: datetime | None
-    """When it goes on by itself, as far as that is known."""
+    """When work on it continues, if known."""
     remedy: str | None
     """What to do: a tool to call, or what to ask a person for; null: wait."""
     key: str | None
-    """The entity's key; null when there is no such entity."""
+    """The entity's key; null if there is no such entity."""
 
 
 class WhyAnswer(Answer):
@@ -161,9 +162,9 @@ WHY = AgentTool(
     name="why_not_found",
     title="Why is it not found?",
     description=(
-        "Why an entity cannot be found by `semantic_search`, or when it will be: whether it "
-        "exists, has a vector of its present text, is queued and what holds the queue up, or "
-        "failed and with which error; and what to do about it. Cheap on any graph."
+        "Why `semantic_search` does not find an entity, or when it will: whether the entity "
+        "exists, has a vector of its current text, is queued and what delays the queue, or "
+        "failed and with which error; and what to do. Cheap on any graph."
     ),
     arguments=WhyArguments,
     answer=WhyAnswer,

@@ -1,4 +1,4 @@
-"""Tools that change the graph's embeddings: create entities, embed them anew."""
+"""Tools that queue embeddings: create entities, force an embedding."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from pydantic import AliasChoices, Field, model_validator
 
 from embed_pipeline.domain.entity import NewEntity, TextValue
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments, Shape
-from embed_pipeline.usecases.entities import create as creating
-from embed_pipeline.usecases.entities import force as forcing
+from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments, Limit, Shape
+from embed_pipeline.usecases.entities.create import create_entities
+from embed_pipeline.usecases.entities.force import DEFAULT_LIMIT, force_embedding
 from embed_pipeline.worker.context import Services
 
 MOST_ENTITIES = 500
-"""Of one call: a transaction of milliseconds, and an answer that fits a model's context."""
+"""Per call: it takes milliseconds, and the answer fits into the context of a model."""
 
 
 class ForceArguments(Arguments):
     entity_name: str | None = Field(default=None, min_length=1)
-    """The exact name of one entity to embed anew. When it is given, `limit` is ignored."""
+    """The exact name of one entity to embed again. If given, `limit` is ignored."""
     key: str | None = Field(default=None, min_length=1)
-    """The key of one entity, where several share a name. When it is given, `limit` is ignored."""
-    limit: int = Field(default=forcing.DEFAULT_LIMIT, ge=1)
-    """Without a name or key: queue at most so many entities without a vector; capped at 1000."""
+    """The key of one entity, if several have the same name. If given, `limit` is ignored."""
+    limit: Limit = DEFAULT_LIMIT
+    """Without a name or key: queue at most this many entities without a vector; at most 1000."""
 
     @model_validator(mode="before")
     @classmethod
     def ignore_the_limit_beside_a_name(cls, given: Any) -> Any:
-        """Ignored means ignored: a limit that would be refused alone does no harm here."""
+        """Also a limit that would be refused on its own."""
         named = any(given.get(name) is not None for name in ("entity_name", "key"))
         return {name: given[name] for name in given if name != "limit"} if named else given
 
 
 class ForceAnswer(Answer):
     discovered: int
-    """Entities found: the one that was named, or those without a vector."""
+    """Entities found: the named one, or those without a vector."""
     queued: int
-    """Jobs that are new, or forced now."""
+    """Jobs that are new or forced by this call."""
 
 
 def _force(services: Services, given: ForceArguments) -> ForceAnswer:
-    report = forcing.force_embedding(
+    report = force_embedding(
         services,
         entity_name=given.entity_name,
         key=None if given.key is None else EntityUid(given.key),
@@ -56,9 +56,9 @@ FORCE = AgentTool(
     description=(
         "Queue embedding jobs, in one of two modes. With `entity_name` (or `key`): one job for "
         "that entity, even if it has a vector or its job failed; `limit` is ignored. Without: "
-        "batch repair, which finds up to `limit` entities that have no vector and queues them; "
-        "it passes over those that are queued already or failed before, and never loads the "
-        "whole graph. The vectors are made in the background: ask `embedding_status`."
+        "batch repair, which finds up to `limit` entities without a vector and queues them; "
+        "it skips entities that are already queued or failed before, and never loads the "
+        "whole graph. The vectors are made in the background: see `embedding_status`."
     ),
     arguments=ForceArguments,
     answer=ForceAnswer,
@@ -68,18 +68,18 @@ FORCE = AgentTool(
 )
 
 
-class EntityArgument(Shape):
+class EntityArgument(Arguments):
     name: str = Field(min_length=1)
     """The entity's name."""
-    # The graph's own spelling is taken too: models have seen it in its data.
+    # The spelling of the graph is accepted too: models have seen it in the data.
     entity_type: str = Field(default="", validation_alias=AliasChoices("entity_type", "entityType"))
     """Its type, such as Person or Place."""
     observations: list[str] = Field(default_factory=list)
-    """What is known of it, a sentence each. This is the text that search understands."""
+    """What is known about it, one sentence each. This is the text that is searched."""
     properties: dict[str, str | list[str]] = Field(default_factory=dict)
-    """Other text properties, for a graph whose settings name some (EMBED_ENTITY_TEXT)."""
+    """Other text properties, if the settings name some (EMBED_ENTITY_TEXT)."""
     key: str | None = Field(default=None, min_length=1)
-    """Its key; left out, the key is derived from name and type."""
+    """Its key. If left out, it is derived from name and type."""
 
     def as_new(self) -> NewEntity:
         properties: dict[str, TextValue] = {
@@ -103,33 +103,33 @@ class CreateArguments(Arguments):
 
 class CreatedEntity(Shape):
     key: str
-    """What the entity is known by."""
+    """The key of the entity."""
     name: str
     """Its name."""
     existing: bool
-    """It was there before, and was left as it was."""
+    """It existed before and was not changed."""
 
 
 class CreateAnswer(Answer):
     created: int
     """Entities that are new."""
     queued: bool
-    """False when the queue could not be reached: the entities are saved, discovery queues them."""
+    """False if the queue was unreachable: the entities are stored, discovery queues them."""
     entities: list[CreatedEntity]
-    """What became of each, in the order they were given."""
+    """The result for each, in the order given."""
 
 
 def _create(services: Services, given: CreateArguments) -> CreateAnswer:
     new = [entity.as_new() for entity in given.entities]
-    report = creating.create_entities(services.jobs, services.graph, new, model=services.model)
+    report = create_entities(services.jobs, services.graph, new, model=services.model)
     message = f"{report.created} created, each with its embedding job."
     if not report.queued:
         message = (
-            f"{report.created} created. The queue cannot be reached now: discovery will queue "
-            "their embeddings when it is back."
+            f"{report.created} created. The queue is unreachable: discovery will queue their "
+            "embeddings when it is back."
         )
     if existing := len(report.entities) - report.created:
-        message += f" {existing} existed before, left as found."
+        message += f" {existing} existed before and were not changed."
     return CreateAnswer(
         message=message,
         created=report.created,
@@ -147,7 +147,7 @@ CREATE = AgentTool(
     description=(
         "Save new entities in the knowledge graph and queue exactly one embedding job for each. "
         "Takes milliseconds and calls no embedding provider: vectors follow in the background. "
-        "An entity that exists already is reported as existing and left as it is."
+        "An entity that already exists is reported as existing and not changed."
     ),
     arguments=CreateArguments,
     answer=CreateAnswer,
