@@ -120,7 +120,7 @@ def check_entities(entities: Sequence[NewEntity], *, mapping: EntityMapping) -> 
     for new in entities:
         problem = _problem_of(new, mapping)
         if problem:
-            raise RequestError(f"Entity {(new.uid or repr(new.name))[:100]}: {problem}.")
+            raise RequestError(f"Entity {(new.uid or new.name)[:100]!r}: {problem}.")
 
 
 def _problem_of(new: NewEntity, mapping: EntityMapping) -> str | None:
