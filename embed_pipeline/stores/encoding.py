@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from embed_pipeline.domain.job import EmbedJob, FailureRecord, JobStatus
+from embed_pipeline.domain.job import FailureRecord, JobStatus
+from embed_pipeline.domain.transition import JobChanges
 
 MILLISECOND = timedelta(milliseconds=1)
 MICROSECOND = timedelta(microseconds=1)
@@ -22,8 +22,6 @@ INVALID_TIME = EPOCH
 
 Document = dict[str, Any]
 """A small JSON object that all workers share."""
-
-JOB_FIELDS = tuple(field.name for field in fields(EmbedJob))
 
 STATUSES = {status.value: status for status in JobStatus}
 """By value; the enum's own look-up costs ten times as much, and is made for every job."""
@@ -57,11 +55,13 @@ def aware(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
+@lru_cache(maxsize=4_096)
 def to_us(moment: datetime) -> int:
     """Microseconds: buckets of a short interval are finer than milliseconds."""
     return (moment - EPOCH) // MICROSECOND
 
 
+@lru_cache(maxsize=4_096)
 def from_us(value: int) -> datetime:
     return EPOCH + value * MICROSECOND
 
@@ -83,9 +83,9 @@ def failure_fields(failure: FailureRecord) -> dict[str, str | None]:
     }
 
 
-def job_fields(job: EmbedJob) -> dict[str, Any]:
-    """All fields of a job by name: times in milliseconds, enums by their value."""
-    return {name: _plain(getattr(job, name)) for name in JOB_FIELDS}
+def plain_fields(changes: JobChanges) -> dict[str, Any]:
+    """As they are stored: times in milliseconds, enums by their value."""
+    return {name: _plain(value) for name, value in changes.items()}
 
 
 def _plain(value: object) -> object:

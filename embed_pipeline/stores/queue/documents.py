@@ -106,7 +106,7 @@ def _budget_document(window: Window) -> Document:
     paused_until = window.paused_until
     return {
         "buckets": [[to_us(at), s.requests, s.tokens] for at, s in window.buckets.items()],
-        "grants": {grant: to_us(bucket) for grant, bucket in window.grants.items()},
+        "grants": [[to_us(at), ids] for at, ids in window.grants.items() if ids],
         "paused_until": None if paused_until is None else to_us(paused_until),
     }
 
@@ -115,7 +115,7 @@ def _budget(document: Document) -> Window:
     paused_until = document["paused_until"]
     return Window(
         buckets={from_us(at): Spent(n, tokens) for at, n, tokens in document["buckets"]},
-        grants={grant: from_us(bucket) for grant, bucket in document["grants"].items()},
+        grants={from_us(at): ids for at, ids in document["grants"]},
         paused_until=None if paused_until is None else from_us(paused_until),
     )
 

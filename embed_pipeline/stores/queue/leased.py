@@ -75,20 +75,20 @@ def fail(
     is_counted: bool,
 ) -> FailReport:
     held = transaction.jobs.lock_held(lease, in_order(failures))
-    after = [
-        after_failure(
+    changes = {
+        job.id: after_failure(
             job, failures[job.id], policy=policy, now=transaction.now, chance=random.random()
         )
         for job in held
-    ]
-    failed = in_order(job.id for job in after if job.status is JobStatus.FAILED)
-    retried = in_order(job.id for job in after if job.status is JobStatus.PENDING)
-    if after:
-        transaction.jobs.save(held, after)
+    }
+    failed = in_order(id_ for id_, c in changes.items() if c["status"] is JobStatus.FAILED)
+    retried = _others(changes, failed)
+    if changes:
+        transaction.jobs.save(changes)
         transaction.record("jobs.failed", owner=lease.owner, job_ids=failed, retried=retried)
         transaction.count(jobs_retried=len(retried), jobs_failed=len(failed))
     if not is_counted:
-        _note(transaction, [failures[job.id] for job in after])
+        _note(transaction, [failures[id_] for id_ in changes])
     lost = _others(failures, [*retried, *failed])
     return FailReport(retried=tuple(retried), failed=tuple(failed), lost=tuple(lost))
 

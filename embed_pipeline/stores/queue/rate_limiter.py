@@ -42,7 +42,7 @@ class SharedRateLimiter(RateLimiter):
 
         def work(transaction: Transaction) -> Grant | Denied:
             window = self._budget.lock(transaction)
-            if bucket := window.grants.get(grant_id):
+            if bucket := window.bucket_of(grant_id):
                 return Grant(id=grant_id, cost=cost, bucket=bucket)
             now, limit = transaction.now, self._limit
             free_from = window.free_from(limit, cost, now)

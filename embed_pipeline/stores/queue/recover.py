@@ -29,8 +29,9 @@ def recover(
     now = transaction.now
     fates = [fate_of(job, policy=policy, last_success_at=last_success_at) for job in stale]
     judged = list(zip(stale, fates, strict=True))
-    after = [after_recovery(job, fate, policy=policy, now=now) for job, fate in judged]
-    transaction.jobs.save(stale, after)
+    transaction.jobs.save(
+        {job.id: after_recovery(job, fate, policy=policy, now=now) for job, fate in judged}
+    )
     recovered = [_described(job, fate, now) for job, fate in judged]
     _account(transaction, recovered, reason=reason)
     return recovered

@@ -33,6 +33,8 @@ from embed_pipeline.stores.queue.job_table import JobReader, JobTable
 
 T = TypeVar("T")
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
 
 class Reading(ABC):
     """A running transaction that only reads."""
@@ -128,7 +130,7 @@ class Transaction(Reading):
         self._locked[name] = value
 
     def set_state(self, name: str, document: Mapping[str, object]) -> None:
-        self._ledger.states[name] = json.dumps(document, separators=(",", ":"))
+        self._ledger.states[name] = _encode(document)
 
     def record(
         self,
@@ -146,7 +148,7 @@ class Transaction(Reading):
                 "owner": owner,
                 "reason": reason,
                 "job_ids": list(job_ids),
-                "facts": json.dumps(facts),
+                "facts": _encode(facts),
             }
         )
 

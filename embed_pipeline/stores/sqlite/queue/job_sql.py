@@ -8,6 +8,8 @@ the constant fragments of this module and nothing else.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from embed_pipeline.domain.isolation import Tier
 from embed_pipeline.domain.job import RANKS
 
@@ -30,7 +32,9 @@ _FRESH_START = """
 """
 
 FIND_BY_KEYS = """
-SELECT job.* FROM json_each(:keys) AS wanted
+SELECT job.entity_uid, job.model, job.version,
+       job.id, job.status, job.fail_code, job.priority, job.available_at, job.again
+FROM json_each(:keys) AS wanted
 JOIN embed_job AS job
   ON job.entity_uid = wanted.value ->> 0
  AND job.model = wanted.value ->> 1
@@ -40,21 +44,16 @@ JOIN embed_job AS job
 INSERT_JOB = """
 INSERT INTO embed_job (id, entity_uid, model, version, status, priority, created_at, available_at,
                        max_attempts, force)
-VALUES (:id, :entity_uid, :model, :version, 'pending', :priority, :created_at, :available_at,
-        :max_attempts, :force)
+VALUES (?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?)
 """
 
-# What a step of a job's life may change; the step itself is decided above.
-SAVE_JOB = """
-UPDATE embed_job
-SET status = :status, priority = :priority, available_at = :available_at,
-    processed_at = :processed_at, lock_owner = :lock_owner, lock_until = :lock_until,
-    lease_token = :lease_token, attempts = :attempts, recoveries = :recoveries,
-    recovered_at = :recovered_at, strikes = :strikes, force = :force, again = :again,
-    error = :error, error_type = :error_type, error_category = :error_category,
-    error_stack = :error_stack, fail_code = :fail_code, fail_reason = :fail_reason
-WHERE id = :id
-"""
+
+@lru_cache
+def save_jobs(names: tuple[str, ...]) -> str:
+    """Sets these fields of a job, then comes its id; few sets of names ever occur."""
+    assignments = ", ".join(f"{name} = ?" for name in names)
+    return f"UPDATE embed_job SET {assignments} WHERE id = ?"
+
 
 # A seek per rank and tier: with one ordered scan over all ranks, a higher priority full of
 # deferred jobs would be walked from end to end.

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.isolation import Head, Tier
 from embed_pipeline.domain.job import (
     ENTITY_GONE,
@@ -15,16 +16,18 @@ from embed_pipeline.domain.job import (
     FailureRecord,
     JobId,
     JobKey,
+    JobRequest,
     JobStatus,
     QueueStatus,
 )
 from embed_pipeline.domain.lease import Lease
+from embed_pipeline.domain.transition import JobChanges
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.encoding import (
     STATUSES,
     Document,
     failure_fields,
-    job_fields,
+    plain_fields,
     time_or_none,
     to_ms,
 )
@@ -110,15 +113,31 @@ class SqliteJobs(JobTable):
     def of_entity(self, uid: EntityUid, *, limit: int) -> list[EmbedJob]:
         return self._jobs(queries.JOBS_OF_ENTITY, entity_uid=uid, limit=limit)
 
-    def lock_by_keys(self, keys: Sequence[JobKey]) -> Mapping[JobKey, EmbedJob]:
-        return {job.key: job for job in self._jobs(sql.FIND_BY_KEYS, keys=rows.as_list(keys))}
+    def lock_by_keys(self, keys: Sequence[JobKey]) -> Mapping[JobKey, KnownJob]:
+        found = self._all(sql.FIND_BY_KEYS, keys=rows.as_list(keys))
+        return {(row[0], row[1], row[2]): rows.known_job_of(row) for row in found}
 
-    def insert(self, jobs: Sequence[EmbedJob]) -> Collection[JobId]:
-        self._transaction.connection.executemany(sql.INSERT_JOB, map(rows.new_job_fields, jobs))
-        return {job.id for job in jobs}
+    def insert(
+        self, requests: Mapping[JobId, JobRequest], *, max_attempts: int
+    ) -> Collection[JobId]:
+        now = self._now
+        self._transaction.connection.executemany(
+            sql.INSERT_JOB,
+            (
+                (job_id, *request.key, request.priority, now, now, max_attempts, request.force)
+                for job_id, request in requests.items()
+            ),
+        )
+        return requests.keys()
 
-    def save(self, before: Sequence[EmbedJob], after: Sequence[EmbedJob]) -> None:
-        self._transaction.connection.executemany(sql.SAVE_JOB, map(job_fields, after))
+    def save(self, changes: Mapping[JobId, JobChanges]) -> None:
+        """One statement for all jobs whose changes are of the same fields."""
+        by_fields: dict[tuple[str, ...], list[tuple[object, ...]]] = {}
+        for job_id, fields in changes.items():
+            values = plain_fields(fields)
+            by_fields.setdefault(tuple(values), []).append((*values.values(), job_id))
+        for names, parameters in by_fields.items():
+            self._transaction.connection.executemany(sql.save_jobs(names), parameters)
 
     def view_for_lease(
         self, *, owner: str, token: str, model: str, documents: Sequence[str]

@@ -8,15 +8,18 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
+from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.event import Event
 from embed_pipeline.domain.job import Again, EmbedJob, JobId
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.stores.encoding import STATUSES, from_ms, time_or_none, to_ms
+from embed_pipeline.stores.encoding import STATUSES, from_ms, time_or_none
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def as_list(values: Iterable[object]) -> str:
     """A list parameter, for `json_each`."""
-    return json.dumps(list(values), separators=(",", ":"))
+    return _encode(list(values))
 
 
 # In the order in which `_job` takes them.
@@ -72,19 +75,11 @@ def _job(values: tuple[Any, ...]) -> EmbedJob:
     )
 
 
-def new_job_fields(job: EmbedJob) -> dict[str, object]:
-    """What a new job does not have by default."""
-    return {
-        "id": job.id,
-        "entity_uid": job.entity_uid,
-        "model": job.model,
-        "version": job.version,
-        "priority": job.priority,
-        "created_at": to_ms(job.created_at),
-        "available_at": to_ms(job.available_at),
-        "max_attempts": job.max_attempts,
-        "force": job.force,
-    }
+def known_job_of(row: sqlite3.Row) -> KnownJob:
+    _, _, _, job_id, status, fail_code, priority, available_at, again = row
+    return KnownJob(
+        job_id, STATUSES[status], fail_code, priority, from_ms(available_at), Again(again)
+    )
 
 
 def event_of(row: sqlite3.Row) -> Event:
