@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from embed_pipeline.domain.breaker import Breaker
@@ -124,6 +125,7 @@ SWITCH = Shared("switch", Switch(), _switch_document, _switch)
 HEALTH = Shared("health", HealthRecord(), _health_document, _health)
 
 
+@lru_cache
 def breaker_of(name: str) -> Shared[Breaker]:
     return Shared(BREAKERS + name, Breaker(name=name), _breaker_document, _breaker)
 
@@ -133,5 +135,6 @@ def all_breakers(documents: Mapping[str, Document]) -> list[Breaker]:
     return sorted(map(_breaker, found), key=lambda breaker: breaker.name)
 
 
+@lru_cache
 def budget_of(provider: str) -> Shared[Window]:
     return Shared(f"budget:{provider}", Window(), _budget_document, _budget)

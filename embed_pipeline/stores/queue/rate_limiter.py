@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import secrets
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -148,4 +148,4 @@ class Unlimited(RateLimiter):
 
 
 def _new_id() -> str:
-    return uuid.uuid4().hex[:16]
+    return secrets.token_hex(6)

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -74,20 +73,21 @@ class Ledger:
     states: dict[str, str] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
     """Each with kind, owner, reason, job_ids and facts (as JSON)."""
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
-        return not (self.states or self.events or self.amounts)
-
-    @property
-    def amounts(self) -> list[tuple[str, int]]:
-        """What is added to the counters, in the order in which everyone locks them."""
-        return sorted((+self.counts).items())
+        return not (self.states or self.events or self.counts)
 
     @property
     def documents(self) -> list[tuple[str, str]]:
+        """In the order in which every transaction locks them."""
         return sorted(self.states.items())
+
+    @property
+    def amounts(self) -> list[tuple[str, int]]:
+        """What is added to the counters, in the same order."""
+        return sorted(self.counts.items())
 
 
 class Transaction(Reading):
@@ -153,7 +153,10 @@ class Transaction(Reading):
         )
 
     def count(self, **amounts: int) -> None:
-        self._ledger.counts.update(amounts)
+        counts = self._ledger.counts
+        for name, amount in amounts.items():
+            if amount:
+                counts[name] = counts.get(name, 0) + amount
 
     def announce(self, event: str, **facts: object) -> None:
         """Log after the commit: what was rolled back never happened."""

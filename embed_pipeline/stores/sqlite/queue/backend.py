@@ -42,9 +42,9 @@ class SqliteReading(Reading):
 
     def _load(self, names: Sequence[str] | None) -> Mapping[str, str]:
         if names is None:
-            found = self.all(sql.READ_ALL_STATES)
+            found = self.connection.execute(sql.READ_ALL_STATES)
         else:
-            found = self.all(sql.READ_STATES, names=rows.as_list(names))
+            found = self.connection.execute(sql.read_states(len(names)), names)
         return {row["name"]: row["value"] for row in found}
 
     def events(self, *, limit: int, kind: str | None) -> list[Event]:

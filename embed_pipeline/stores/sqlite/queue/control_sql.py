@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 APPEND_EVENT = """
 INSERT INTO event (at, kind, owner, reason, job_ids, facts)
 VALUES (:at, :kind, :owner, :reason, :job_ids, :facts)
@@ -11,11 +13,13 @@ RECENT_EVENTS = """
 SELECT * FROM event WHERE (:kind IS NULL OR kind = :kind) ORDER BY seq DESC LIMIT :limit
 """
 
-READ_STATES = """
-SELECT name, value FROM shared_state WHERE name IN (SELECT value FROM json_each(:names))
-"""
-
 READ_ALL_STATES = "SELECT name, value FROM shared_state"
+
+
+@lru_cache
+def read_states(count: int) -> str:
+    return f"{READ_ALL_STATES} WHERE name IN ({', '.join('?' * count)})"
+
 
 WRITE_STATE = """
 INSERT INTO shared_state (name, value) VALUES (:name, :value)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
@@ -35,9 +36,13 @@ def jobs_of(found: Sequence[sqlite3.Row]) -> list[EmbedJob]:
     """Rows of one statement. A row looks its columns up one by one, so they are placed once."""
     if not found:
         return []
-    names = found[0].keys()
-    values_of = itemgetter(*(names.index(column) for column in _COLUMNS))
+    values_of = _values_of(tuple(found[0].keys()))
     return [_job(values_of(row)) for row in found]
+
+
+@lru_cache
+def _values_of(names: tuple[str, ...]) -> Callable[[sqlite3.Row], tuple[Any, ...]]:
+    return itemgetter(*(names.index(column) for column in _COLUMNS))
 
 
 def _job(values: tuple[Any, ...]) -> EmbedJob:
