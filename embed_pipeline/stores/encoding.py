@@ -70,10 +70,6 @@ def time_or_none(value: int | None) -> datetime | None:
     return None if value is None else from_ms(value)
 
 
-def ms_or_none(moment: datetime | None) -> int | None:
-    return None if moment is None else to_ms(moment)
-
-
 def failure_fields(failure: FailureRecord) -> dict[str, str | None]:
     return {
         "error": failure.message,
@@ -85,10 +81,11 @@ def failure_fields(failure: FailureRecord) -> dict[str, str | None]:
 
 def plain_fields(changes: JobChanges) -> dict[str, Any]:
     """As they are stored: times in milliseconds, enums by their value."""
-    return {name: _plain(value) for name, value in changes.items()}
+    return {name: plain(value) for name, value in changes.items()}
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """A time in milliseconds, an enum by its value, anything else as it is."""
     if isinstance(value, datetime):
         return to_ms(value)
     return value.value if isinstance(value, Enum) else value

@@ -14,7 +14,7 @@ from embed_pipeline.domain.job import ENTITY_GONE, FailureRecord, JobId, JobStat
 from embed_pipeline.domain.lease import FailReport, Lease, LeaseResult
 from embed_pipeline.domain.retry import RetryPolicy, after_failure
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.stores.queue import health_notes
+from embed_pipeline.stores.queue import control
 from embed_pipeline.stores.queue.transaction import Transaction
 
 
@@ -59,7 +59,7 @@ def complete(
     if done:
         transaction.record("jobs.completed", owner=lease.owner, reason=reason, job_ids=done)
         transaction.count(jobs_completed=len(done))
-        health_notes.note_success(transaction, count=len(done))
+        control.note_success(transaction, count=len(done))
     if rest := _others(job_ids, done):
         # An earlier call whose acknowledgement was lost has completed these already.
         done = [*done, *transaction.jobs.completed_before(lease, rest)]
@@ -102,7 +102,7 @@ def _note(transaction: Transaction, failures: Iterable[FailureRecord]) -> None:
     """A deleted entity says nothing about the health of the pipeline."""
     counted = [failure for failure in failures if failure.fail_code != ENTITY_GONE]
     if counted:
-        health_notes.note_failures(transaction, counted)
+        control.note_failures(transaction, counted)
 
 
 def _others(job_ids: Iterable[JobId], done: Collection[JobId]) -> list[JobId]:

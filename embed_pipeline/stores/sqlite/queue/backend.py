@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,11 +14,40 @@ from embed_pipeline.ports.clock import Clock, SystemClock
 from embed_pipeline.stores.encoding import to_ms
 from embed_pipeline.stores.queue.transaction import Ledger, QueueDatabase, Reading, Transaction
 from embed_pipeline.stores.sqlite.connection import Database
-from embed_pipeline.stores.sqlite.queue import control_sql as sql
 from embed_pipeline.stores.sqlite.queue import rows, schema
 from embed_pipeline.stores.sqlite.queue.jobs import SqliteJobs
 
 T = TypeVar("T")
+
+
+_APPEND_EVENT = """
+INSERT INTO event (at, kind, owner, reason, job_ids, facts)
+VALUES (:at, :kind, :owner, :reason, :job_ids, :facts)
+"""
+
+_RECENT_EVENTS = """
+SELECT * FROM event WHERE (:kind IS NULL OR kind = :kind) ORDER BY seq DESC LIMIT :limit
+"""
+
+_READ_ALL_STATES = "SELECT name, value FROM shared_state"
+
+
+@lru_cache
+def _read_states(count: int) -> str:
+    return f"{_READ_ALL_STATES} WHERE name IN ({', '.join('?' * count)})"
+
+
+_WRITE_STATE = """
+INSERT INTO shared_state (name, value) VALUES (:name, :value)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value
+"""
+
+_ADD_TO_COUNTER = """
+INSERT INTO counter (name, value) VALUES (:name, :amount)
+ON CONFLICT (name) DO UPDATE SET value = value + excluded.value
+"""
+
+_READ_COUNTERS = "SELECT name, value FROM counter ORDER BY name"
 
 
 class SqliteReading(Reading):
@@ -42,16 +72,16 @@ class SqliteReading(Reading):
 
     def _load(self, names: Sequence[str] | None) -> Mapping[str, str]:
         if names is None:
-            found = self.connection.execute(sql.READ_ALL_STATES)
+            found = self.connection.execute(_READ_ALL_STATES)
         else:
-            found = self.connection.execute(sql.read_states(len(names)), names)
+            found = self.connection.execute(_read_states(len(names)), names)
         return {row["name"]: row["value"] for row in found}
 
     def events(self, *, limit: int, kind: str | None) -> list[Event]:
-        return [rows.event_of(row) for row in self.all(sql.RECENT_EVENTS, kind=kind, limit=limit)]
+        return [rows.event_of(row) for row in self.all(_RECENT_EVENTS, kind=kind, limit=limit)]
 
     def counters(self) -> dict[str, int]:
-        return {row["name"]: row["value"] for row in self.all(sql.READ_COUNTERS)}
+        return {row["name"]: row["value"] for row in self.all(_READ_COUNTERS)}
 
 
 class SqliteTransaction(SqliteReading, Transaction):
@@ -62,12 +92,12 @@ class SqliteTransaction(SqliteReading, Transaction):
 
     def _write(self, ledger: Ledger) -> None:
         for name, value in ledger.documents:
-            self.all(sql.WRITE_STATE, name=name, value=value)
+            self.all(_WRITE_STATE, name=name, value=value)
         for name, amount in ledger.amounts:
-            self.all(sql.ADD_TO_COUNTER, name=name, amount=amount)
+            self.all(_ADD_TO_COUNTER, name=name, amount=amount)
         for event in ledger.events:
             job_ids = rows.as_list(event["job_ids"])
-            self.all(sql.APPEND_EVENT, **{**event, "job_ids": job_ids, "at": to_ms(self.now)})
+            self.all(_APPEND_EVENT, **{**event, "job_ids": job_ids, "at": to_ms(self.now)})
 
 
 class QueueFile(QueueDatabase):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
@@ -13,7 +14,7 @@ from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.event import Event
 from embed_pipeline.domain.job import Again, EmbedJob, JobId
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.stores.encoding import STATUSES, from_ms, time_or_none
+from embed_pipeline.stores.encoding import STATUSES, from_ms
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -23,13 +24,8 @@ def as_list(values: Iterable[object]) -> str:
     return _encode(list(values))
 
 
-# In the order in which `_job` takes them.
-_COLUMNS = (
-    *("id", "entity_uid", "model", "version", "status", "priority", "created_at", "available_at"),
-    *("processed_at", "lock_owner", "lock_until", "lease_token", "last_heartbeat_at"),
-    *("attempts", "max_attempts", "recoveries", "recovered_at", "strikes", "force", "again"),
-    *("error", "error_type", "error_category", "error_stack", "fail_code", "fail_reason"),
-)
+_COLUMNS = tuple(part.name for part in fields(EmbedJob))
+_TIMES = [name for name in _COLUMNS if name.endswith(("_at", "_until"))]
 
 
 def jobs_of(found: Sequence[sqlite3.Row]) -> list[EmbedJob]:
@@ -45,39 +41,17 @@ def _values_of(names: tuple[str, ...]) -> Callable[[sqlite3.Row], tuple[Any, ...
     return itemgetter(*(names.index(column) for column in _COLUMNS))
 
 
-def _job(values: tuple[Any, ...]) -> EmbedJob:
-    job_id, uid, model, version, status, priority, created_at, available_at, *rest = values
-    processed_at, owner, until, token, last_heartbeat_at, *rest = rest
-    attempts, max_attempts, recoveries, recovered_at, strikes, force, again, *rest = rest
-    error, error_type, category, stack, fail_code, fail_reason = rest
-    return EmbedJob(
-        id=job_id,
-        entity_uid=uid,
-        model=model,
-        version=version,
-        status=STATUSES[status],
-        priority=priority,
-        created_at=from_ms(created_at),
-        available_at=from_ms(available_at),
-        processed_at=time_or_none(processed_at),
-        lock_owner=owner,
-        lock_until=time_or_none(until),
-        lease_token=token,
-        last_heartbeat_at=time_or_none(last_heartbeat_at),
-        attempts=attempts,
-        max_attempts=max_attempts,
-        recoveries=recoveries,
-        recovered_at=time_or_none(recovered_at),
-        strikes=strikes,
-        force=bool(force),
-        again=Again(again) if again else Again.NO,
-        error=error,
-        error_type=error_type,
-        error_category=ErrorCategory(category) if category else None,
-        error_stack=stack,
-        fail_code=fail_code,
-        fail_reason=fail_reason,
-    )
+def _job(stored: tuple[Any, ...]) -> EmbedJob:
+    values = dict(zip(_COLUMNS, stored, strict=True))
+    for name in _TIMES:
+        if values[name] is not None:
+            values[name] = from_ms(values[name])
+    values["status"] = STATUSES[values["status"]]
+    values["force"] = bool(values["force"])
+    values["again"] = Again(values["again"]) if values["again"] else Again.NO
+    if category := values["error_category"]:
+        values["error_category"] = ErrorCategory(category)
+    return EmbedJob(**values)
 
 
 def known_job_of(row: sqlite3.Row) -> KnownJob:
