@@ -1,20 +1,20 @@
-"""Every error this package raises; the base class is the category, the class is what happened.
+"""Every error that this package raises. The base class is the category, the class what happened.
 
     EmbedPipelineError
-    ├── ConfigurationError          settings that cannot be used; nothing was started
-    ├── RequestError                a caller's argument that cannot be used; nothing was changed
+    ├── ConfigurationError          unusable settings; nothing was started
+    ├── RequestError                an unusable argument of a caller; nothing was changed
     │   └── EntityNotFound          no valid entity has that name or key
-    ├── TransientError              may pass by itself
-    │   ├── StoreBusy               the database is locked by somebody else for too long
-    │   │   └── StoreOverloaded     it has no memory left for what was asked of it at once
-    │   │       └── PageTooLarge    … though it takes other writes: it is what was asked
+    ├── TransientError              temporary: trying again may succeed
+    │   ├── StoreBusy               the database was locked for too long
+    │   │   └── StoreOverloaded     it has not enough memory for everything asked at once
+    │   │       └── PageTooLarge    … for this request, though it accepts other writes
     │   ├── StoreUnavailable        the database cannot be reached or opened
-    │   │   └── StoreFaltered       it broke while answering; the next answer may be good
+    │   │   └── StoreFaltered       it failed while answering; the next answer may succeed
     │   ├── ProviderUnavailable     connection refused or dropped, 5xx
     │   ├── ProviderTimeout         no answer in time
-    │   ├── RateLimited             429 with room to come back
+    │   ├── RateLimited             429: wait, then try again
     │   └── MalformedResponse       an answer with wrong counts, dimensions or numbers
-    ├── PermanentError              will fail again for this job
+    ├── PermanentError              this job would fail again
     │   ├── EntityGone              deleted, or no longer valid
     │   ├── EmptyText               nothing to embed
     │   ├── InputRefused            400, 413, 422
@@ -23,16 +23,16 @@
         ├── StoreFull
         ├── StoreReadOnly
         ├── StoreCorrupted
-        ├── StoreBroken             it has been breaking at every answer for too long
+        ├── StoreBroken             it has failed every request for too long
         ├── StoreAccessDenied
-        ├── SchemaMissing           tables, constraints or indexes are not there
+        ├── SchemaMissing           tables, constraints or indexes are missing
         ├── CredentialsRefused      401, 403, revoked key, closed account
         ├── ModelNotFound           404
-        ├── SettingsRefused         400 for what every request asks, whatever its texts
+        ├── SettingsRefused         400 for the settings, whatever the texts
         ├── ModelNotActive          the configured model was never started for this graph
-        └── QuotaExhausted          `insufficient_quota`, an account that is not paid for
+        └── QuotaExhausted          `insufficient_quota`: the account has no credit
 
-Losing a lease is no error: the stores report the lost jobs in `Settled.lost`.
+Losing a lease is not an error: the stores report the lost jobs in `LeaseResult.lost`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from typing import ClassVar
 
 
 class ErrorCategory(StrEnum):
-    """What kind of error it is; what happens to the job is a `Verdict`."""
+    """What kind of error it is. What happens to the job is decided in `domain.retry`."""
 
     TRANSIENT = "TRANSIENT"
     PERMANENT = "PERMANENT"
@@ -52,13 +52,13 @@ class ErrorCategory(StrEnum):
 
 
 class EmbedPipelineError(Exception):
-    """Base of all; `category` is TRANSIENT for what nobody has classified."""
+    """Base of all errors. An unclassified error counts as TRANSIENT."""
 
     category: ClassVar[ErrorCategory] = ErrorCategory.TRANSIENT
 
 
 class ConfigurationError(EmbedPipelineError):
-    """All unusable settings at once, a sentence each."""
+    """All unusable settings at once, one sentence each."""
 
     category = ErrorCategory.CRITICAL
 
@@ -68,7 +68,7 @@ class ConfigurationError(EmbedPipelineError):
 
 
 class RequestError(EmbedPipelineError):
-    """The caller asked for something that cannot be done as asked."""
+    """The caller's arguments cannot be used."""
 
     category = ErrorCategory.PERMANENT
 
@@ -78,21 +78,21 @@ class EntityNotFound(RequestError):
 
 
 class TransientError(EmbedPipelineError):
-    """May pass by itself."""
+    """Temporary: trying again may succeed."""
 
     category = ErrorCategory.TRANSIENT
 
 
 class StoreBusy(TransientError):
-    """Somebody else held the database for longer than we wait."""
+    """The database was locked for longer than the timeout."""
 
 
 class StoreOverloaded(StoreBusy):
-    """The database has no memory for all that was asked of it at once; less may do."""
+    """The database has not enough memory for everything asked at once; a smaller request may do."""
 
 
 class PageTooLarge(StoreOverloaded):
-    """The database has no memory for this, though it takes other writes."""
+    """The database has not enough memory for this request, though it accepts other writes."""
 
 
 class StoreUnavailable(TransientError):
@@ -100,11 +100,11 @@ class StoreUnavailable(TransientError):
 
 
 class StoreFaltered(StoreUnavailable):
-    """The database broke while answering, as one does that is stopped meanwhile."""
+    """The database failed while answering, for example because it was being stopped."""
 
 
 class ProviderUnavailable(TransientError):
-    """The provider could not be reached, or broke while answering."""
+    """The provider could not be reached, or failed while answering."""
 
 
 class ProviderTimeout(ProviderUnavailable):
@@ -112,7 +112,7 @@ class ProviderTimeout(ProviderUnavailable):
 
 
 class RateLimited(TransientError):
-    """The provider asks everybody to wait."""
+    """The provider asks all clients of the key to wait."""
 
     def __init__(self, message: str, *, retry_after: timedelta | None = None) -> None:
         super().__init__(message)
@@ -124,7 +124,7 @@ class MalformedResponse(TransientError):
 
 
 class PermanentError(EmbedPipelineError):
-    """Will fail again for this job."""
+    """This job would fail again."""
 
     category = ErrorCategory.PERMANENT
 
@@ -138,15 +138,15 @@ class EmptyText(PermanentError):
 
 
 class InputRefused(PermanentError):
-    """The provider refuses this request; in a batch, some input of it."""
+    """The provider refuses this request, or one input of a batch."""
 
 
 class InputTooLarge(PermanentError):
-    """The request is larger than the provider takes."""
+    """The request is larger than the provider accepts."""
 
 
 class CriticalError(EmbedPipelineError):
-    """A person has to act before work goes on."""
+    """A person has to act before work can continue."""
 
     category = ErrorCategory.CRITICAL
 
@@ -160,11 +160,11 @@ class StoreReadOnly(CriticalError):
 
 
 class StoreCorrupted(CriticalError):
-    """The database is damaged, or is no database."""
+    """The file is damaged, or is not a database."""
 
 
 class StoreBroken(CriticalError):
-    """The database has been breaking at every answer for longer than a restart takes."""
+    """The database has failed every request for longer than a restart takes."""
 
 
 class StoreAccessDenied(CriticalError):
@@ -172,7 +172,7 @@ class StoreAccessDenied(CriticalError):
 
 
 class SchemaMissing(CriticalError):
-    """Tables, constraints or indexes are not there, or of another version."""
+    """Tables, constraints or indexes are missing, or of another version."""
 
 
 class CredentialsRefused(CriticalError):
@@ -184,7 +184,7 @@ class ModelNotFound(CriticalError):
 
 
 class SettingsRefused(CriticalError):
-    """The provider refuses what the settings ask of it, whatever the texts."""
+    """The provider refuses the settings, whatever the texts."""
 
 
 class ModelNotActive(CriticalError):

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from embed_pipeline.domain.check import CheckResult
-from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.policy import QueuePolicy
 from embed_pipeline.domain.recovery import RecoveryPolicy
 from embed_pipeline.domain.window import RateLimit
@@ -15,21 +14,12 @@ from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
-from embed_pipeline.providers import ProviderConfig, open_provider
-from embed_pipeline.settings import ProviderName, ServerSettings, Settings
-from embed_pipeline.stores import (
-    Queue,
-    Server,
-    StoreConfig,
-    graph_backend,
-    initialise,
-    queue_backend,
-)
+from embed_pipeline.providers import open_provider
+from embed_pipeline.settings import IN_PROCESS, ServerSettings, Settings
+from embed_pipeline.stores import graph_backend, initialise, queue_backend
+from embed_pipeline.stores.config import Queue, Server, StoreConfig
 from embed_pipeline.stores.queue.rate_limiter import Unlimited
 from embed_pipeline.worker.context import RunLimits, Services
-
-IN_PROCESS = frozenset({ProviderName.LOCAL, ProviderName.MOCK})
-"""Providers that nobody shares and that never ask to wait."""
 
 
 def open_job_store(
@@ -63,23 +53,7 @@ def diagnose_stores(settings: Settings) -> list[CheckResult]:
 
 def open_embedding_provider(settings: Settings) -> EmbeddingProvider:
     """Nothing is sent or loaded before the first request."""
-    provider = settings.provider
-    return open_provider(
-        provider.name,
-        ProviderConfig(
-            model_name=provider.model,
-            dimensions=provider.dimensions,
-            api_key=provider.api_key.get_secret_value() if provider.api_key else None,
-            base_url=provider.base_url,
-            deployment=provider.deployment,
-            api_version=provider.api_version,
-            send_dimensions=provider.send_dimensions,
-            timeout=provider.timeout,
-            max_inputs=provider.max_inputs,
-            max_request_tokens=provider.max_request_tokens,
-            max_input_tokens=provider.max_input_tokens,
-        ),
-    )
+    return open_provider(settings.provider)
 
 
 def open_rate_limiter(
@@ -125,8 +99,8 @@ def rate_limit(settings: Settings) -> RateLimit | None:
     if is_unlimited and provider.name in IN_PROCESS:
         return None
     return RateLimit(
-        # A token budget alone leaves the number of requests free. So does a provider without
-        # any limit, but it can ask everybody to wait, which has to be stored somewhere.
+        # A token budget alone does not limit the number of requests. Neither does a provider
+        # without any limit, but its 429 pauses all workers, and the limiter stores that pause.
         requests=provider.max_requests or 1_000_000,
         tokens=provider.max_tokens,
         interval=provider.interval,
@@ -159,18 +133,10 @@ def _limiter(settings: Settings, queue: Queue) -> RateLimiter:
 def _store_config(
     settings: Settings, clock: Clock | None, *, fail_fast: bool = False
 ) -> StoreConfig:
-    entity = settings.entity
     return StoreConfig(
         home=settings.home,
         policy=policy_of(settings),
-        mapping=EntityMapping(
-            label=entity.label,
-            key=entity.key,
-            name=entity.name,
-            entity_type=entity.entity_type,
-            text=entity.text,
-            valid_to=entity.valid_to,
-        ),
+        mapping=settings.entity,
         queue=_server(settings.stores.queue_server),
         graph=_server(settings.stores.graph_server),
         clock=clock,

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.ports.embedding_provider import Limits
-from embed_pipeline.providers import PROVIDERS
-from embed_pipeline.settings import ProviderName, load_settings
-from embed_pipeline.stores import BACKENDS, queue_backend
+from embed_pipeline.settings import IN_PROCESS, ProviderName, load_settings
+from embed_pipeline.stores import queue_backend
 from embed_pipeline.wiring import (
-    IN_PROCESS,
     open_embedding_provider,
     open_rate_limiter,
     rate_limit,
@@ -46,8 +46,9 @@ def azure(server: OpenAIServer) -> Mapping[str, str]:
     }
 
 
-def test_every_provider_that_can_be_set_is_registered() -> None:
-    assert set(PROVIDERS) == set(ProviderName)
+@pytest.mark.parametrize("name", ProviderName)
+def test_every_provider_that_can_be_set_has_a_module(name: ProviderName) -> None:
+    assert find_spec(f"embed_pipeline.providers.{name}") is not None
 
 
 def test_azures_settings_lead_to_its_deployment(
@@ -108,7 +109,7 @@ def test_how_many_requests_are_under_way_reaches_the_plan(azure: Mapping[str, st
 
 
 @pytest.mark.parametrize("name", sorted(set(ProviderName) - IN_PROCESS))
-def test_any_provider_that_others_share_can_make_everybody_wait(
+def test_any_provider_that_others_share_can_make_all_workers_wait(
     azure: Mapping[str, str], tmp_path: Path, name: ProviderName
 ) -> None:
     settings = load_settings({**azure, "EMBED_HOME": str(tmp_path)})
@@ -134,10 +135,12 @@ def test_provider_in_this_process_is_limited_only_where_that_is_set(
     assert rate_limit(limited) is not None
 
 
-def test_a_store_whose_package_is_not_installed_names_its_extra(
+def test_a_store_whose_package_is_not_installed_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(BACKENDS, "postgres", "surely_not_installed_here")
+    for name in [name for name in sys.modules if name.startswith("embed_pipeline.stores.neo4j")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "neo4j", None)
 
-    with pytest.raises(ConfigurationError, match=r"pip install 'embed-pipeline\[postgres\]'"):
-        queue_backend("postgres")
+    with pytest.raises(ConfigurationError, match=r"needs the package 'neo4j'.*pip install"):
+        queue_backend("neo4j")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from textwrap import wrap
 
-from pydantic.fields import FieldInfo
-
 from embed_pipeline.settings.load import GROUPS
-from embed_pipeline.settings.variables import fields_by_variable, kind_of
+from embed_pipeline.settings.parsing.sources import FILE_SUFFIX
+from embed_pipeline.settings.parsing.variables import Setting, settings_of
 
 _PREFACE = """\
 # Configuration
@@ -19,7 +18,9 @@ environment before anything of this package runs, so there the file wins. A diff
 still visible is noted at the start.)
 
 All bad values are reported at once, a sentence each, and nothing starts. Secrets are never shown:
-not in these sentences, not in logs, not in the UI. Variables that begin with `EMBED_` or
+not in these sentences, not in logs, not in the UI. Each secret can also be given as a file, whose
+path is in the variable of its name with `_FILE` appended (one line end at its end is cut; setting
+both, a missing and an empty file are refused). Variables that begin with `EMBED_` or
 `EMBEDDING_` and are not in this list are noted as likely typing errors.
 """
 _EXAMPLE_PREFACE = """\
@@ -46,10 +47,10 @@ class Row:
 def reference() -> list[Row]:
     """All settings in the order of the documentation."""
     return [
-        _row(title, variable, field)
+        _row(title, declared)
         for title, groups in GROUPS.items()
         for group in groups
-        for variable, field in fields_by_variable(group).items()
+        for declared in settings_of(group).values()
     ]
 
 
@@ -71,40 +72,28 @@ def env_example() -> str:
     return "".join(parts)
 
 
-def _row(title: str, variable: str, field: FieldInfo) -> Row:
-    kind = kind_of(field)
-    literal = _literal(field.default)
+def _row(title: str, declared: Setting) -> Row:
     return Row(
         group=title,
-        variable=variable,
-        default=field.description or literal or "none",
-        literal=literal,
-        allowed=kind.allowed,
-        meaning=field.title or "",
-        secret=kind.secret,
+        variable=declared.variable,
+        default=declared.shown or declared.default or "none",
+        literal=declared.default,
+        allowed=declared.kind.allowed,
+        meaning=declared.meaning,
+        secret=declared.kind.secret,
     )
-
-
-def _literal(default: object) -> str:
-    match default:
-        case None:
-            return ""
-        case bool():
-            return str(default).lower()
-        case tuple():
-            return ",".join(default)
-        case _:
-            return str(default)
 
 
 def _table_line(row: Row) -> str:
     default = f"`{row.default}`" if row.default == row.literal else row.default
-    meaning = f"{row.meaning} **Secret.**" if row.secret else row.meaning
+    meaning = row.meaning
+    if row.secret:
+        meaning += f" **Secret.** Or `{row.variable}{FILE_SUFFIX}`, the path of a file with it."
     return f"| `{row.variable}` | {default} | {row.allowed} | {meaning} |\n"
 
 
 def _example_lines(row: Row) -> str:
-    secret = " Secret." if row.secret else ""
+    secret = f" Secret; or {row.variable}{FILE_SUFFIX}=path." if row.secret else ""
     told = (f"{row.meaning}{secret}", f"Allowed: {row.allowed}.", f"Default: {row.default}.")
     lines = [line for text in told for line in wrap(text, width=98, break_on_hyphens=False)]
     comment = "".join(f"# {line}\n" for line in lines)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from embed_pipeline.interfaces.mcp.catalogue import TOOLS
 from embed_pipeline.interfaces.mcp.tool import AgentTool, schema_of
+from embed_pipeline.interfaces.mcp.tools import TOOLS
 
 Schema = Mapping[str, Any]
 

@@ -14,7 +14,7 @@ from embed_pipeline.telemetry import emit
 
 IN_MEMORY = dg.Out(io_manager_key="mem_io_manager")
 
-PATIENT = dg.RetryPolicy(max_retries=2, delay=2, backoff=dg.Backoff.EXPONENTIAL)
+RETRY_TWICE = dg.RetryPolicy(max_retries=2, delay=2, backoff=dg.Backoff.EXPONENTIAL)
 """For ops that may be repeated. Leasing and embedding never are: the queue is their retry."""
 
 LANE = "embed_pipeline/lane"
@@ -99,7 +99,7 @@ def job_of(
 
 
 class Stopwatch:
-    """Starts when it is made."""
+    """Starts when it is created."""
 
     def __init__(self) -> None:
         self._started = SystemClock().monotonic()

@@ -1,4 +1,4 @@
-"""What sensors and schedules share: their interval, concise errors, and no run while one is active.
+"""What sensors and schedules share: intervals, concise errors, and no second run of a job.
 
 Dagster may list a run as unfinished long after its process died, until `max_runtime` is over.
 Unfinished runs therefore count only if they were created since a given time.

@@ -16,8 +16,7 @@ from embed_pipeline.worker.context import Services
 
 Closeable = JobStore | EntityStore | EmbeddingProvider | RateLimiter
 
-PARTS = ("job_store", "entity_store", "embedding_provider", "rate_limiter", "run_limits")
-"""The resources that `services` is made of."""
+PARTS = {"job_store", "entity_store", "embedding_provider", "rate_limiter", "run_limits"}
 
 
 def resources_for(settings: Settings) -> dict[str, Any]:
@@ -85,6 +84,6 @@ def _services() -> dg.ResourceDefinition:
 
     return dg.ResourceDefinition(
         resource_fn=combined,
-        required_resource_keys=set(PARTS),
+        required_resource_keys=PARTS,
         description="All the worker needs: queue, graph, provider, rate limiter and run limits.",
     )

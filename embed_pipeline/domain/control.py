@@ -59,6 +59,6 @@ def behind(breaker: Breaker) -> Refusal:
     """It goes on by itself when the breaker's pause is over."""
     return Refusal(
         reason=RefusalReason.BREAKER_OPEN,
-        detail=f"{breaker.name}: {breaker.reason}",
+        detail=f"{breaker.name} does not answer ({breaker.reason})",
         until=breaker.until,
     )

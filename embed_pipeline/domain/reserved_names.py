@@ -1,6 +1,7 @@
-"""Which names of labels and properties a store can take: asked at the start, and by the stores.
+"""Which names of labels and properties a store can use for people's own entities.
 
-The start asks so that a mapping that no run could use is refused before anything is launched.
+The settings check it, so that a mapping that no run could use is refused before anything is
+launched. The stores check it too, for mappings that do not come from the settings.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ class Names(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserved:
-    """What a store calls its own, whole names and beginnings, and whether it tells cases apart."""
+    """The names that a store uses itself, whole or by their beginning."""
 
     labels: tuple[str, ...] = ()
     label_beginnings: tuple[str, ...] = ()
     properties: tuple[str, ...] = ()
     property_beginnings: tuple[str, ...] = ()
-    tells_case: bool = True
+    case_sensitive: bool = True
 
     def spelled(self, name: str) -> str:
-        return name if self.tells_case else name.lower()
+        return name if self.case_sensitive else name.lower()
 
     def has_label(self, label: str) -> bool:
         spelled = self.spelled(label)
@@ -58,23 +59,23 @@ NEO4J = Reserved(
 SQLITE = Reserved(
     label_beginnings=("embedding_", "sqlite_"),
     properties=("needs_embedding", "created_at", "updated_at"),
-    tells_case=False,
+    case_sensitive=False,
 )
 
 
 def misfits(names: Names, store: Reserved) -> Iterator[tuple[str, str]]:
-    """Each role whose name the store cannot take, and what it must be instead."""
+    """Each role whose name the store cannot use, and what it must be instead."""
     if store.has_label(names.label):
         yield "label", f"be a label that the store does not use itself, got {names.label!r}"
     for role, used in _properties(names):
         for name in used:
             if store.has_property(name):
-                yield role, f"be no property that the store uses itself, got {name!r}"
+                yield role, f"be a property that the store does not use itself, got {name!r}"
     yield from _clashes(names, store)
 
 
 def refuse_misfits(names: Names, store: Reserved) -> None:
-    """For a store that was given its mapping by other ways than the settings."""
+    """For a store whose mapping may not come from the settings."""
     problems = [f"The mapping's {role} must {must}." for role, must in misfits(names, store)]
     if problems:
         raise ConfigurationError(problems)
@@ -105,12 +106,12 @@ def _clashes(names: Names, store: Reserved) -> Iterator[tuple[str, str]]:
         if store.spelled(name) in seen:
             yield "text", f"name each property once, got {name!r} again"
         seen.add(store.spelled(name))
-    if not store.tells_case:
+    if not store.case_sensitive:
         yield from _mixed_cases(names, store)
 
 
 def _mixed_cases(names: Names, store: Reserved) -> Iterator[tuple[str, str]]:
-    """A column has one spelling, and its own role."""
+    """Columns that differ only in case are one column, so it needs one spelling and one role."""
     columns = {store.spelled(name): name for name in (names.entity_type, names.name)}
     if len(columns) < 2:
         yield "entity_type", f"be another property than the name, got {names.entity_type!r}"

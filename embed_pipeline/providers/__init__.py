@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
-from embed_pipeline.providers.config import ProviderConfig
+from embed_pipeline.settings import ProviderSettings
 
-__all__ = ["PROVIDERS", "ProviderConfig", "open_provider"]
-
-PROVIDERS: Mapping[str, str] = {
-    "openai": "embed_pipeline.providers.openai",
-    "azure": "embed_pipeline.providers.azure",
-    "local": "embed_pipeline.providers.local",
-    "mock": "embed_pipeline.providers.mock",
-}
-
-_DISTRIBUTIONS: Mapping[str, str] = {"local": "embed-pipeline[local]"}
+_EXTRAS = {"local": "embed-pipeline[local]"}
 
 
-def open_provider(name: str, config: ProviderConfig) -> EmbeddingProvider:
-    """The provider, ready to embed; nothing is sent or loaded before its first request."""
-    if name not in PROVIDERS:
-        known = ", ".join(sorted(PROVIDERS))
-        raise ConfigurationError([f"Unknown embedding provider {name!r}; known are: {known}."])
+def open_provider(settings: ProviderSettings) -> EmbeddingProvider:
+    """The module named like the provider opens it; nothing is sent or loaded before a request."""
     try:
-        opener: Callable[[ProviderConfig], EmbeddingProvider]
-        opener = import_module(PROVIDERS[name]).open_provider
-        return opener(config)
+        module = import_module(f"embed_pipeline.providers.{settings.name}")
+        opener: Callable[[ProviderSettings], EmbeddingProvider] = module.open_provider
+        return opener(settings)
     except ModuleNotFoundError as exc:
         if exc.name is None or exc.name.startswith("embed_pipeline"):
             raise
-        distribution = _DISTRIBUTIONS.get(name, "embed-pipeline")
+        distribution = _EXTRAS.get(settings.name, "embed-pipeline")
         raise ConfigurationError(
             [
-                f"The {name} provider needs the package {exc.name!r}, "
+                f"The {settings.name} provider needs the package {exc.name!r}, "
                 f"which is not installed: pip install '{distribution}'."
             ]
         ) from exc

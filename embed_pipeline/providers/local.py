@@ -1,4 +1,4 @@
-"""A static model inside this process: offline, no key, no cost; its weights ship in a wheel."""
+"""A static model inside this process: offline, without key or cost; a wheel holds its weights."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from embed_pipeline.ports.embedding_provider import (
     Limits,
     Vectors,
 )
-from embed_pipeline.providers.checks import checked, refuse_unusable
-from embed_pipeline.providers.config import ProviderConfig
+from embed_pipeline.providers.checks import checked, limits_for, refuse_unusable
 from embed_pipeline.providers.tokens import fitted
+from embed_pipeline.settings import ProviderSettings
 
 MODEL_NAME = "l2_supercat"
 DIMENSIONS = 256
@@ -38,10 +38,10 @@ class _Model:
     """One row per token of the vocabulary."""
 
     def vectors(self, token_ids: Sequence[Sequence[int]]) -> Vectors:
-        """The direction of each text's summed token rows, as unit vectors.
+        """The sum of each text's token rows, scaled to unit length.
 
-        wordllama's own pooling pads 64 texts to the longest of them: one long text among them
-        takes gigabytes.
+        wordllama's own pooling pads 64 texts to the longest of them, so one long text takes
+        gigabytes.
         """
         vectors = np.zeros((len(token_ids), self.table.shape[1]), np.float32)
         for position, ids in enumerate(token_ids):
@@ -98,18 +98,18 @@ class LocalProvider(EmbeddingProvider):
             return self._loaded
 
 
-def open_provider(config: ProviderConfig) -> LocalProvider:
+def open_provider(settings: ProviderSettings) -> LocalProvider:
     problems = []
-    if config.model_name != MODEL_NAME:
-        problems.append(f"The local provider has no model {config.model_name!r}; use {MODEL_NAME}.")
-    if config.dimensions not in (None, DIMENSIONS):
+    if settings.model != MODEL_NAME:
+        problems.append(f"The local provider has no model {settings.model!r}; use {MODEL_NAME}.")
+    if settings.dimensions != DIMENSIONS:
         problems.append(f"The local provider's vectors have {DIMENSIONS} dimensions, no others.")
     if problems:
         raise ConfigurationError(problems)
     if find_spec("wordllama") is None:
-        # Said when the provider is opened, although the package is imported by the first request.
+        # Reported when the provider is opened, although the first request imports the package.
         raise ModuleNotFoundError("No module named 'wordllama'", name="wordllama")
-    return LocalProvider(config.limits(LIMITS))
+    return LocalProvider(limits_for(settings, LIMITS))
 
 
 def _load() -> _Model:
@@ -130,7 +130,7 @@ def _load() -> _Model:
 
 @contextmanager
 def _untouched_root_logger() -> Iterator[None]:
-    """wordllama calls `logging.basicConfig` when imported; that does nothing beside a handler."""
+    """wordllama calls `logging.basicConfig` on import; that does nothing if a handler exists."""
     guard = logging.NullHandler()
     logging.root.addHandler(guard)
     try:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.ports.embedding_provider import (
     Embedded,
     EmbeddingProvider,
@@ -15,16 +14,16 @@ from embed_pipeline.ports.embedding_provider import (
     Limits,
     Vectors,
 )
-from embed_pipeline.providers.checks import checked, refuse_unusable
-from embed_pipeline.providers.config import ProviderConfig
+from embed_pipeline.providers.checks import checked, limits_for, refuse_unusable
 from embed_pipeline.providers.tokens import fitted
+from embed_pipeline.settings import ProviderSettings
 
 DEFAULT_DIMENSIONS = 64
 LIMITS = Limits(inputs=2048)
 
 
 class MockProvider(EmbeddingProvider):
-    """The same text always gets the same vector, in every process; another model another one."""
+    """A text gets the same vector in every process; another model gives another one."""
 
     name = "mock"
 
@@ -75,10 +74,9 @@ class MockProvider(EmbeddingProvider):
         return (numbers / np.linalg.norm(numbers)).astype(np.float32)
 
 
-def open_provider(config: ProviderConfig) -> MockProvider:
-    dimensions = DEFAULT_DIMENSIONS if config.dimensions is None else config.dimensions
-    if dimensions < 1:
-        raise ConfigurationError([f"{dimensions} is no number of dimensions; 1 or more are."])
+def open_provider(settings: ProviderSettings) -> MockProvider:
     return MockProvider(
-        model_name=config.model_name, dimensions=dimensions, limits=config.limits(LIMITS)
+        model_name=settings.model,
+        dimensions=settings.dimensions,
+        limits=limits_for(settings, LIMITS),
     )

@@ -1,4 +1,4 @@
-"""What a text counts against a provider's limits, and how it is cut to the limit of one input."""
+"""Counts the tokens of a text, and cuts it to the limit of one input."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from typing import Protocol
 from embed_pipeline.ports.embedding_provider import Input, Limits
 
 _STEP = 24_000
-"""Characters: what is cut is read in such steps, so that a book costs no more than its start."""
-# What follows a beginning can change its last tokens; this many are more than it ever changes.
-_UNSETTLED = 256
+"""Characters that are encoded at a time, so that a book costs no more than its first pages."""
+# The text behind a prefix can change the last tokens of the prefix, but never as many as this.
+_UNSTABLE = 256
 
 _loading = threading.Lock()
 
 
 def fitted(texts: Sequence[str], limits: Limits) -> list[Input]:
-    """Each text as it can be sent, in order; `embed` refuses what is no valid text.
+    """Each text as it can be sent, in order; `embed` refuses invalid ones.
 
-    Where one input is limited the tokenizer counts, and the estimate from the bytes, and the
-    larger is told: a request is refused by either. Elsewhere the estimate is enough.
+    Where one input is limited, the larger of the tokenizer's count and the estimate from the bytes
+    is reported, because a provider may refuse a request by either. Otherwise the estimate is
+    enough.
     """
     return [_fitted(text, limits.tokens_per_input) for text in texts]
 
 
 def estimated(text: str) -> int:
-    """A token for every four bytes begun."""
+    """One token for every four bytes, rounded up."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // 4)
 
 
@@ -53,19 +54,19 @@ def _is_valid(text: str) -> bool:
 
 
 def _first_tokens(text: str, *, enough: int) -> list[int]:
-    """More than `enough` for certain, which the text has."""
+    """The first tokens of a text that has more than `enough`; at least that many are final."""
     length = _STEP
     while True:
         tokens = tokenizer().encode(text[:length])
-        if length >= len(text) or len(tokens) > enough + _UNSETTLED:
+        if length >= len(text) or len(tokens) > enough + _UNSTABLE:
             return tokens
         length += _STEP
 
 
 def _cut(tokens: list[int], limit: int) -> tuple[str, int]:
-    """The text of the first tokens and how many it has: `limit`, or a few less.
+    """The text of the first tokens, and their number: `limit` or a few less.
 
-    A token may end inside a character, and what is left of it without that character may be two.
+    A token may end inside a character, and without that character the rest may be two tokens.
     """
     kept = limit
     while True:
@@ -89,7 +90,7 @@ class Tokenizer(Protocol):
     def count(self, text: str) -> int: ...
 
     def count_till_limit(self, text: str, token_limit: int) -> int | None:
-        """None where there are more."""
+        """None where there are more tokens."""
 
 
 def tokenizer() -> Tokenizer:
@@ -100,18 +101,18 @@ def tokenizer() -> Tokenizer:
 
 @cache
 def _load() -> Tokenizer:
-    """Only the compiled part of the package, which has all it needs in itself.
+    """Loads only the compiled part of the package, which is complete by itself.
 
-    The package around it reads five vocabularies in Python first: a second and 70 MB per run, for
-    an interface that is not used here.
+    The Python package around it first reads five vocabularies, a second and 70 MB per run, for an
+    interface that is not used here.
     """
     package = importlib.util.find_spec("bpe_openai")
     assert package is not None, "bpe-openai is among the dependencies"
-    assert package.origin is not None, "it is a package with files"
+    assert package.origin is not None, "a package with files has one"
     folder = str(Path(package.origin).parent)
     spec = FileFinder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES)).find_spec("_bindings")
     assert spec is not None, "the package has a compiled part"
-    assert spec.loader is not None, "which was found by its loader"
+    assert spec.loader is not None, "the finder has set it"
     bindings = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(bindings)
     loaded: Tokenizer = bindings.tokenizer_for_encoding("cl100k_base")

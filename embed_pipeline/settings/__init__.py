@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from embed_pipeline.settings.load import load_settings
-from embed_pipeline.settings.shape import (
-    EntitySettings,
-    Environment,
-    LogFormat,
-    LogLevel,
-    LogSettings,
-    ProviderName,
-    ProviderSettings,
-    QueueSettings,
-    ReaperSettings,
-    ServerSettings,
-    Settings,
-    StoreName,
-    StoreSettings,
-)
+from embed_pipeline.settings.groups.general import Environment, LogFormat, LogLevel, LogSettings
+from embed_pipeline.settings.groups.profiles import IN_PROCESS, ProviderName
+from embed_pipeline.settings.groups.provider import ProviderSettings
+from embed_pipeline.settings.groups.queue import QueueSettings
+from embed_pipeline.settings.groups.reaper import ReaperSettings
+from embed_pipeline.settings.groups.servers import ServerSettings
+from embed_pipeline.settings.groups.stores import GRAPH_STORES, StoreName, StoreSettings
+from embed_pipeline.settings.load import Settings, load_settings
 
 __all__ = [
-    "EntitySettings",
+    "GRAPH_STORES",
+    "IN_PROCESS",
     "Environment",
     "LogFormat",
     "LogLevel",

@@ -3,48 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from embed_pipeline.settings.entity import EntityVariables, entity_settings
-from embed_pipeline.settings.findings import Findings
-from embed_pipeline.settings.general import (
-    GeneralVariables,
-    LogVariables,
-    environment_of,
-    log_settings,
+from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.settings.groups.entity import EntitySettings, entity_mapping
+from embed_pipeline.settings.groups.general import (
+    Environment,
+    GeneralSettings,
+    LogSettings,
+    general_settings,
 )
-from embed_pipeline.settings.provider import ProviderVariables, provider_settings
-from embed_pipeline.settings.queue import QueueVariables, queue_settings
-from embed_pipeline.settings.reaper import ReaperVariables, reaper_settings
-from embed_pipeline.settings.remote import AzureVariables, OpenAIVariables, Remotes
-from embed_pipeline.settings.shape import Settings
-from embed_pipeline.settings.sources import note_unknown_names, read_environment
-from embed_pipeline.settings.stores import (
-    BackendVariables,
-    GraphServerVariables,
-    Neo4jVariables,
-    QueueServerVariables,
+from embed_pipeline.settings.groups.profiles import ACCESS
+from embed_pipeline.settings.groups.provider import ProviderSettings, provider_settings
+from embed_pipeline.settings.groups.queue import QueueSettings, queue_settings
+from embed_pipeline.settings.groups.reaper import ReaperSettings, reaper_settings
+from embed_pipeline.settings.groups.stores import (
+    GraphServer,
+    Neo4jServer,
+    QueueServer,
+    StoreSettings,
     store_settings,
 )
-from embed_pipeline.settings.variables import Variables, fields_by_variable, kind_of, parse
+from embed_pipeline.settings.parsing.sources import (
+    FILE_SUFFIX,
+    note_unknown_names,
+    read_environment,
+    with_secret_files,
+)
+from embed_pipeline.settings.parsing.variables import Findings, Setting, parse, settings_of
 from embed_pipeline.telemetry.redaction import register_secret
 
-GROUPS: Mapping[str, tuple[type[Variables], ...]] = {
-    "General": (GeneralVariables,),
-    "Queue": (QueueVariables,),
-    "Embedding provider": (ProviderVariables, OpenAIVariables, AzureVariables),
-    "Stores": (BackendVariables, QueueServerVariables, GraphServerVariables, Neo4jVariables),
-    "Entities of the graph": (EntityVariables,),
-    "Stuck-job reaper": (ReaperVariables,),
-    "Logging": (LogVariables,),
+GROUPS: Mapping[str, tuple[type, ...]] = {
+    "General": (GeneralSettings,),
+    "Queue": (QueueSettings,),
+    "Embedding provider": (ProviderSettings, *ACCESS.values()),
+    "Stores": (StoreSettings, QueueServer, GraphServer, Neo4jServer),
+    "Entities of the graph": (EntitySettings,),
+    "Stuck-job reaper": (ReaperSettings,),
+    "Logging": (LogSettings,),
 }
-FIELDS = {
-    variable: field
+"""In the order of the documentation."""
+
+DECLARED: Mapping[str, Setting] = {
+    declared.variable: declared
     for groups in GROUPS.values()
     for group in groups
-    for variable, field in fields_by_variable(group).items()
+    for declared in settings_of(group).values()
 }
+SECRETS = tuple(variable for variable, declared in DECLARED.items() if declared.kind.secret)
+KNOWN = DECLARED.keys() | {secret + FILE_SUFFIX for secret in SECRETS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings as the rest of the program sees them: checked, complete and immutable."""
+
+    environment: Environment
+    home: Path
+    queue: QueueSettings
+    provider: ProviderSettings
+    stores: StoreSettings
+    entity: EntityMapping
+    logging: LogSettings
+    reaper: ReaperSettings | None = None
+    """None: REAPER_DATABASE_URL is not set, and there is no reaper."""
+    notes: tuple[str, ...] = ()
+    """One sentence each; entry points print or log them."""
 
 
 def load_settings(
@@ -55,43 +80,36 @@ def load_settings(
 ) -> Settings:
     """The settings of this process, or those of `environ` and nothing else.
 
-    `over` replaces single variables: what a person said at the command line.
+    `over` replaces single variables, for options of the command line.
 
-    Raises ConfigurationError with every problem. Secrets are made known to the redaction first,
+    Raises ConfigurationError with every problem. Secrets are registered with the redaction first,
     so that neither a sentence nor a later log line shows one.
     """
     findings = Findings()
     if environ is None:
-        environ = read_environment(dotenv, FIELDS.keys(), findings)
-    environ = {**environ, **(over or {})}
-    for variable, field in FIELDS.items():
-        if kind_of(field).secret:
-            register_secret(environ.get(variable, "").strip())
+        environ = read_environment(dotenv, KNOWN, findings)
+    environ = with_secret_files({**environ, **(over or {})}, SECRETS, findings)
+    for variable in SECRETS:
+        register_secret(environ.get(variable, "").strip())
     settings = _assemble(environ, findings)
-    note_unknown_names(environ, FIELDS.keys(), findings)
+    note_unknown_names(environ, KNOWN, findings)
     findings.raise_problems()
     return replace(settings, notes=findings.notes)
 
 
 def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
-    """Usable only if nothing was found wrong: defaults stand in for what was."""
-    general = parse(GeneralVariables, environ, findings)
-    environment = environment_of(general, findings)
-    queue = queue_settings(parse(QueueVariables, environ, findings), environment, findings)
-    asked = parse(ProviderVariables, environ, findings)
-    remotes = Remotes(
-        openai=parse(OpenAIVariables, environ, findings),
-        azure=parse(AzureVariables, environ, findings),
-    )
-    provider = provider_settings(asked, remotes, environment, queue, findings)
-    stores = store_settings(environ, environment, findings)
+    """Usable only if nothing was refused: defaults stand in for what was."""
+    general = general_settings(environ, findings)
+    queue = queue_settings(environ, general.environment, findings)
+    provider = provider_settings(environ, general.environment, queue, findings)
+    stores = store_settings(environ, general.environment, findings)
     return Settings(
-        environment=environment,
+        environment=general.environment,
         home=general.home,
         queue=queue,
         provider=provider,
         stores=stores,
-        entity=entity_settings(parse(EntityVariables, environ, findings), stores.graph, findings),
-        logging=log_settings(parse(LogVariables, environ, findings)),
+        entity=entity_mapping(environ, stores.graph, findings),
+        logging=parse(LogSettings, environ, findings),
         reaper=reaper_settings(environ, findings),
     )

@@ -1,39 +1,15 @@
-"""Stores by name; a backend's packages are imported when it is opened."""
+"""Stores by name; the package of a backend is imported when it is opened."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import cast
 
 from embed_pipeline.errors import ConfigurationError
-from embed_pipeline.stores.config import (
-    GraphBackend,
-    Location,
-    Queue,
-    QueueBackend,
-    Server,
-    StoreConfig,
-)
+from embed_pipeline.stores.config import GraphBackend, QueueBackend, StoreConfig
 
-__all__ = [
-    "GraphBackend",
-    "Location",
-    "Queue",
-    "QueueBackend",
-    "Server",
-    "StoreConfig",
-    "graph_backend",
-    "initialise",
-    "queue_backend",
-]
-
-BACKENDS: Mapping[str, str] = {
-    "neo4j": "embed_pipeline.stores.neo4j",
-    "postgres": "embed_pipeline.stores.postgres",
-    "sqlite": "embed_pipeline.stores.sqlite",
-}
+_EXTRAS = {"postgres": "embed-pipeline[postgres]"}
 
 
 def queue_backend(name: str) -> QueueBackend:
@@ -56,14 +32,16 @@ def initialise(queue: QueueBackend, graph: GraphBackend, config: StoreConfig) ->
 
 
 def _backend(name: str) -> ModuleType:
+    """The settings allow only names of packages in this folder."""
     try:
-        return import_module(BACKENDS[name])
+        return import_module(f"embed_pipeline.stores.{name}")
     except ModuleNotFoundError as exc:
         if exc.name is None or exc.name.startswith("embed_pipeline"):
             raise
+        distribution = _EXTRAS.get(name, "embed-pipeline")
         raise ConfigurationError(
             [
                 f"The {name} store needs the package {exc.name!r}, which is not installed:"
-                f" pip install 'embed-pipeline[{name}]'."
+                f" pip install '{distribution}'."
             ]
         ) from exc

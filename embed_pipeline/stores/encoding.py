@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from embed_pipeline.domain.job import FailureRecord, JobStatus
+from embed_pipeline.domain.job import EmbedJob, FailureRecord, JobStatus
 from embed_pipeline.domain.transition import JobChanges
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -22,6 +23,8 @@ INVALID_TIME = EPOCH
 
 Document = dict[str, Any]
 """A small JSON object that all workers share."""
+
+JOB_FIELDS = tuple(field.name for field in fields(EmbedJob))
 
 STATUSES = {status.value: status for status in JobStatus}
 """By value; the enum's own look-up costs ten times as much, and is made for every job."""

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from embed_pipeline.domain.breaker import GRAPH, Breaker
+from embed_pipeline.domain.control import ControlState, Step
 from embed_pipeline.domain.lease import Lease
-from embed_pipeline.domain.switch import Switch
 from embed_pipeline.domain.window import Denied, Grant
 from embed_pipeline.errors import RateLimited
 from embed_pipeline.ports.embedding_provider import Embedded
@@ -24,10 +23,9 @@ PAUSE_WITHOUT_ADVICE = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """The request may go. An error of it is judged by the switch and breaker as they were now."""
+    """The request may go. Its error counts only for the switch and breaker that were read now."""
 
-    switch: Switch
-    breaker: Breaker
+    control: ControlState
     grant: Grant
     at: float
     """When its grant was asked for, by the process's own clock."""
@@ -42,16 +40,15 @@ class Split:
 
 def admit(services: Services, request: Request, lease: Lease) -> Admitted | Split | RunState:
     """A state means that the request has to wait, for the reason and the time that it names."""
-    switch = services.jobs.switch.read()
-    breaker = services.jobs.breakers.read(services.provider.name)
-    refusal = _refused_by_state(services, lease, switch, breaker)
-    if refusal is not None:
-        return refusal
+    control = services.jobs.control_state(provider=services.provider.name)
+    probing = lease.probe and control.provider.generation == lease.breaker_seen
+    if refusal := control.refusal(Step.REQUEST, probing=probing):
+        return RunState(stop_reason=StopReason.REFUSED, back_at=refusal.until)
     at = services.clock.monotonic()
     taken = services.limiter.take(request.cost(services.limiter.limit))
     if isinstance(taken, Denied):
         return _with_what_is_left(services, request, lease, taken)
-    return Admitted(switch=switch, breaker=breaker, grant=taken, at=at)
+    return Admitted(control=control, grant=taken, at=at)
 
 
 def is_outdated(services: Services, admitted: Admitted) -> bool:
@@ -74,20 +71,6 @@ def record_usage(limiter: RateLimiter, grant: Grant, answer: Embedded) -> None:
 def pause_all(limiter: RateLimiter, error: RateLimited) -> None:
     """Pause all workers: they share one API key."""
     limiter.pause(error.retry_after or PAUSE_WITHOUT_ADVICE)
-
-
-def _refused_by_state(
-    services: Services, lease: Lease, switch: Switch, breaker: Breaker
-) -> RunState | None:
-    if not switch.is_running:
-        return RunState(stop_reason=StopReason.REFUSED)
-    is_probe = lease.probe and breaker.generation == lease.breaker_seen
-    if breaker.is_open and not is_probe:
-        return RunState(stop_reason=StopReason.REFUSED, back_at=breaker.until)
-    graph = services.jobs.breakers.read(GRAPH)
-    if graph.is_open:  # do not pay for vectors that cannot be written
-        return RunState(stop_reason=StopReason.REFUSED, back_at=graph.until)
-    return None
 
 
 def _with_what_is_left(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 
-from embed_pipeline.domain.breaker import GRAPH
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.isolation import Tier, tier_of
 from embed_pipeline.domain.job import EmbedJob, EntityUid, FailureRecord, JobId
@@ -36,8 +35,8 @@ class LeasedBatch:
         self.report = RunReport(leased=len(lease.jobs))
         self.entities: Mapping[EntityUid, Entity] = {}
         self._open: dict[JobId, EmbedJob] = {job.id: job for job in lease.jobs}
-        self.switch_seen = services.jobs.switch.read().generation
-        self.graph_seen = services.jobs.breakers.read(GRAPH)
+        self.control = services.jobs.control_state(provider=services.provider.name)
+        """As it was before the batch was read: decides what errors of the graph mean."""
         self._started = services.clock.monotonic()
         self.heartbeat = Heartbeat(
             services.jobs,

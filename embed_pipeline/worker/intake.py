@@ -60,7 +60,7 @@ def take_in(
 
 
 def _read(services: Services, batch: LeasedBatch) -> Intake:
-    lease, seen = batch.lease, batch.graph_seen.generation
+    lease, seen = batch.lease, batch.control.graph.generation
     try:
         jobs = sort_jobs(batch)
         if jobs.fresh:

@@ -72,7 +72,7 @@ def handle_request_error(
     """A refused request holds one text here: the sender splits larger ones before."""
     services = batch.services
     if is_answer(error):
-        close_breaker(services, admitted.breaker)
+        close_breaker(services, admitted.control.provider)
     match error:
         case RateLimited():
             pause_all(services.limiter, error)
@@ -83,12 +83,12 @@ def handle_request_error(
         case CriticalError():
             failure = record_of(error)
             batch.defer(request.jobs, failure)
-            return _halt(batch, failure, seen=admitted.switch.generation)
+            return _halt(batch, failure, seen=admitted.control.switch.generation)
         case InputRefused() | InputTooLarge():
             batch.fail(request.jobs, record_of(error))
             return RUNNING
         case _:
-            return _handle_outage(batch, request, error, admitted.breaker)
+            return _handle_outage(batch, request, error, admitted.control.provider)
 
 
 def is_answer(error: Exception) -> bool:
@@ -144,7 +144,7 @@ def handle_graph_error(batch: LeasedBatch, error: TransientError | CriticalError
     if isinstance(error, ModelNotActive):
         raise error  # the settings of this run are wrong, which is no reason to stop all workers
     if isinstance(error, CriticalError):
-        return _halt(batch, record_of(error), seen=batch.switch_seen)
+        return _halt(batch, record_of(error), seen=batch.control.switch.generation)
     jobs = batch.services.jobs
     back_at = jobs.breakers.read(GRAPH).until or jobs.now()
     return RunState(stop_reason=StopReason.REFUSED, back_at=back_at)

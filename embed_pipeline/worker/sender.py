@@ -126,7 +126,7 @@ class Sender:
             self._writer.add(batch, _pending_writes(request, answer))
         batch.report.tokens += answer.tokens
         batch.report.truncated += sum(each.truncated for each in request.inputs)
-        close_breaker(self._services, admitted.breaker)
+        close_breaker(self._services, admitted.control.provider)
         record_usage(self._services.limiter, admitted.grant, answer)
         return RUNNING
 
@@ -136,13 +136,13 @@ class Sender:
             batch.release(request.job_ids)
             return RUNNING
         if isinstance(error, InputRefused | InputTooLarge) and not request.is_one_text:
-            close_breaker(self._services, admitted.breaker)
+            close_breaker(self._services, admitted.control.provider)
             self._put_first(batch, request.halves())
             return RUNNING
         if isinstance(error, InputRefused) and not self._was_answered:
             # Is it the text, or a setting? A setting would fail every job of the queue.
             if request.refusal is None:
-                close_breaker(self._services, admitted.breaker)
+                close_breaker(self._services, admitted.control.provider)
                 self._put_first(batch, [request.with_harmless_text(error)])
                 return RUNNING
             error = SettingsRefused(f"Any text is refused, so the settings are at fault: {error}")

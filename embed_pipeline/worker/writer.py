@@ -147,7 +147,7 @@ def _write_vectors(services: Services, page: Page, deadline: Deadline) -> WriteR
     Raises if it stays down for longer than there is time, or if no pause helps. All pages of a
     batch begin with the breaker as it was when the batch was read.
     """
-    breakers, breaker = services.jobs.breakers, page.batch.graph_seen
+    breakers, breaker = services.jobs.breakers, page.batch.control.graph
     writes = [
         VectorWrite(entity=write.task.entity, vector=write.vector, truncated=write.truncated)
         for write in page.writes

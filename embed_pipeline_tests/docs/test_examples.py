@@ -39,6 +39,8 @@ class TestProviderOfTheExample(EmbeddingProviderContract):
     @pytest.fixture
     def provider(self) -> Iterator[EmbeddingProvider]:
         names: dict[str, Any] = run_examples(ROOT / "docs" / "adding.md")
-        provider = names["open_provider"](names["ProviderConfig"](model_name="letters"))
+        provider = names["open_provider"](
+            names["ProviderSettings"](model="letters", dimensions=512)
+        )
         yield provider
         provider.close()

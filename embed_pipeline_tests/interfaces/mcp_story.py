@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcp import StdioServerParameters
 
-from embed_pipeline.interfaces.mcp.catalogue import TOOLS
+from embed_pipeline.interfaces.mcp.tools import TOOLS
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.run import drain
 from embed_pipeline_tests.interfaces.mcp_client import Conversation, talk_to_program

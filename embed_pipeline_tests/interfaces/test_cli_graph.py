@@ -233,7 +233,7 @@ def test_search_of_an_empty_graph_finds_nothing(cli: CommandLine) -> None:
 def test_search_needs_words(cli: CommandLine, query: str) -> None:
     answer = cli("search", query, "--json")
 
-    assert (answer.code, answer.out, answer.err) == (1, "", "A search needs some words.\n")
+    assert (answer.code, answer.out, answer.err) == (1, "", "The query must not be empty.\n")
 
 
 def test_search_is_bounded_and_filtered(cli: CommandLine, services: Services) -> None:
@@ -285,7 +285,7 @@ def test_summary_refuses_a_file_without_queries_in_one_sentence(
 
     assert (answer.code, answer.out) == (1, "")
     assert len(answer.sentences) == 1
-    assert "is no JSON list of objects with a query" in answer.err
+    assert "is not a JSON list of {query} objects" in answer.err
 
 
 def test_summary_refuses_an_unreadable_moment(cli: CommandLine) -> None:

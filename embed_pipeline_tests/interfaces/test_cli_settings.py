@@ -100,18 +100,18 @@ def test_secret_is_never_echoed_not_even_from_a_wrong_variable(cli: CommandLine)
     assert key not in answer.out + answer.err
 
 
-def test_unset_environment_is_said_in_one_line_beside_the_answer(
+def test_unset_environment_is_said_by_doctor_and_by_no_other_command(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("EMBED_ENV")
 
-    answer = cli("status", "--json")
+    status, doctor = cli("status", "--json"), cli("doctor", "--no-request", "--json")
 
-    assert answer.json["queue"] == "running"
-    assert (
-        answer.err
-        == "EMBED_ENV is not set: using local (by default SQLite and the offline model).\n"
-    )
+    assert (status.json["queue"], status.err) == ("running", "")
+    assert doctor.err == ""
+    assert [row["message"] for row in doctor.json if "EMBED_ENV is not set" in row["message"]] == [
+        "EMBED_ENV is not set: using local (by default SQLite and the offline model)."
+    ]
 
 
 def test_misspelt_setting_is_pointed_out(cli: CommandLine) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from embed_pipeline.interfaces.mcp.catalogue import INSTRUCTIONS, TOOLS
 from embed_pipeline.interfaces.mcp.server import server_for
+from embed_pipeline.interfaces.mcp.tools import INSTRUCTIONS, TOOLS
 from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.interfaces.mcp_client import talk_to
 
@@ -61,6 +61,17 @@ def test_only_tools_that_change_data_say_so() -> None:
     changing = {name for name, tool in listed().items() if not tool["annotations"]["readOnlyHint"]}
 
     assert changing == {"create_entities", "force_generate_embedding", "retry_failed_jobs"}
+
+
+def test_only_a_search_with_a_remote_provider_leaves_the_machine() -> None:
+    def open_world(*, queries_leave: bool) -> set[str]:
+        listed = (tool.listed(queries_leave=queries_leave) for tool in TOOLS.values())
+        return {
+            tool.name for tool in listed if tool.annotations and tool.annotations.open_world_hint
+        }
+
+    assert open_world(queries_leave=True) == {"semantic_search"}
+    assert open_world(queries_leave=False) == set()
 
 
 def test_instructions_name_only_tools_that_exist() -> None:

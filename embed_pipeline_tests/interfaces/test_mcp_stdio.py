@@ -114,6 +114,18 @@ def test_call_under_way_is_finished_before_the_stores_are_closed(
     assert len(services.graph.find_by_name("a")) == 1
 
 
+def test_client_that_closes_its_reading_end_gets_no_traceback(home: Path) -> None:
+    with started(home) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        program.stdout.close()
+        tell(program, HELLO)
+        hang_up(program)
+        code, err = program.wait(timeout=60), program.stderr.read()
+
+    assert (code, err) == (0, "")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_ends_the_server_at_once_and_closes_the_stores(
     home: Path, number: signal.Signals

@@ -71,6 +71,15 @@ class TestCreateAndSearch:
 
         assert again.facts["created"] == 0
 
+    def test_null_inside_an_entity_means_left_out(
+        self, agent: Conversation, services: Services
+    ) -> None:
+        nulls = dict.fromkeys(("entity_type", "observations", "properties", "key"))
+
+        created = agent.call("create_entities", entities=[{"name": "a"} | nulls])
+
+        assert (created.is_error, created.facts["created"]) == (False, 1)
+
     @pytest.mark.parametrize(
         ("entities", "said"),
         [
@@ -78,6 +87,7 @@ class TestCreateAndSearch:
             ([{"name": "x"}] * 501, "at most 500 items"),
             ([{"observations": ["no name"]}], "entities.0.name: field required"),
             ([{"name": "  "}], "its name is empty"),
+            (["x"], "entities.0: "),
             ([{"name": "x", "properties": {"colour": "red"}}], "Unknown text properties: colour"),
         ],
     )
@@ -89,6 +99,13 @@ class TestCreateAndSearch:
         assert answer.is_error
         assert said in answer.sentence
         assert services.graph.coverage(model=services.model).entities == 0
+
+    @pytest.mark.parametrize("limit", [True, "5", 0, 1.5])
+    def test_limit_that_is_no_count_is_refused(self, agent: Conversation, limit: object) -> None:
+        answer = agent.call("semantic_search", query="a", limit=limit)
+
+        assert answer.is_error
+        assert f"got {limit!r}" in answer.sentence
 
     def test_search_limit_is_capped_with_a_note_and_type_filters(
         self, agent: Conversation, services: Services
@@ -266,6 +283,6 @@ class TestTrouble:
 
         assert answer.is_error
         assert answer.sentence == (
-            "get_health_status broke: AttributeError. This is a bug; the server's log has it."
+            "get_health_status failed: AttributeError. This is a bug; see the server's log."
         )
         assert "tool.failed" in caplog.text

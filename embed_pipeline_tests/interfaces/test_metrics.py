@@ -33,6 +33,16 @@ def test_scrape_over_http_tells_what_the_store_knows(
     assert after["embed_pipeline_jobs_enqueued_total"] == stored["jobs_enqueued"] == 3
 
 
+def test_scrape_of_single_names_answers_with_these(home: Path, tmp_path: Path) -> None:
+    wanted = ("embed_pipeline_up", "embed_pipeline_jobs_enqueued_total")
+    query = "&".join(f"name[]={name}" for name in wanted)
+
+    with exporter(env=environment(home), cwd=tmp_path) as running:
+        found = scrape(f"{running.url}?{query}")
+
+    assert found.keys() == set(wanted)
+
+
 def test_only_this_machine_is_served_unless_told(home: Path, tmp_path: Path) -> None:
     with exporter(env=environment(home), cwd=tmp_path) as running:
         port = int(running.url.split(":")[2].partition("/")[0])

@@ -16,7 +16,7 @@ from embed_pipeline.domain.job import FailureRecord
 from embed_pipeline.domain.window import Spent
 from embed_pipeline.errors import ErrorCategory, StoreUnavailable
 from embed_pipeline.interfaces.metrics import Reader, as_text, registry_of
-from embed_pipeline.interfaces.metrics.recent import Recent
+from embed_pipeline.interfaces.metrics.reader import Cached
 from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.loop import run_until_empty
@@ -227,7 +227,7 @@ def test_exact_counts_are_taken_anew_only_when_they_are_old(
 def test_scrape_does_not_wait_for_a_count_that_takes_long(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patience = "embed_pipeline.interfaces.metrics.recent.PATIENCE"
+    patience = "embed_pipeline.interfaces.metrics.reader.PATIENCE"
     may_end, counts = threading.Event(), iter(range(100))
 
     def count() -> int:
@@ -236,7 +236,7 @@ def test_scrape_does_not_wait_for_a_count_that_takes_long(
             assert may_end.wait(30)
         return number
 
-    recent = Recent(count, for_=10 * SECOND, clock=clock)
+    recent = Cached(count, for_=10 * SECOND, clock=clock)
     first = recent()
     clock.advance(10 * SECOND)
     monkeypatch.setattr(patience, 0 * SECOND)
@@ -255,7 +255,7 @@ def test_failed_count_is_not_repeated_before_its_time(clock: FakeClock) -> None:
         asked.append(clock.monotonic())
         raise StoreUnavailable("The database is away.")
 
-    recent = Recent(count, for_=10 * SECOND, clock=clock)
+    recent = Cached(count, for_=10 * SECOND, clock=clock)
     for _ in range(3):
         with pytest.raises(StoreUnavailable):
             recent()

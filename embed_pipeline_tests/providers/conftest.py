@@ -8,9 +8,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from pydantic import SecretStr
 
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
-from embed_pipeline.providers import ProviderConfig, open_provider
+from embed_pipeline.providers import open_provider
+from embed_pipeline.settings import ProviderName, ProviderSettings
 from embed_pipeline_tests.openai_answers import MODELS
 from embed_pipeline_tests.openai_budget import Budget
 from embed_pipeline_tests.openai_server import OpenAIServer
@@ -28,30 +30,32 @@ def running_server() -> Iterator[OpenAIServer]:
 
 
 @pytest.fixture(scope="package")
-def config(running_server: OpenAIServer) -> ProviderConfig:
-    return ProviderConfig(
-        model_name="text-embedding-3-small",
-        api_key=KEY,
+def config(running_server: OpenAIServer) -> ProviderSettings:
+    return ProviderSettings(
+        name=ProviderName.OPENAI,
+        model="text-embedding-3-small",
+        dimensions=1536,
+        api_key=SecretStr(KEY),
         base_url=running_server.base_url,
         timeout=timedelta(seconds=10),
     )
 
 
 @pytest.fixture(scope="package")
-def azure_config(config: ProviderConfig, running_server: OpenAIServer) -> ProviderConfig:
-    return replace(config, base_url=running_server.azure_endpoint)
+def azure_config(config: ProviderSettings, running_server: OpenAIServer) -> ProviderSettings:
+    return replace(config, name=ProviderName.AZURE, base_url=running_server.azure_endpoint)
 
 
 @pytest.fixture(scope="package")
-def openai_provider(config: ProviderConfig) -> Iterator[EmbeddingProvider]:
-    provider = open_provider("openai", config)
+def openai_provider(config: ProviderSettings) -> Iterator[EmbeddingProvider]:
+    provider = open_provider(config)
     yield provider
     provider.close()
 
 
 @pytest.fixture(scope="package")
-def azure_provider(azure_config: ProviderConfig) -> Iterator[EmbeddingProvider]:
-    provider = open_provider("azure", azure_config)
+def azure_provider(azure_config: ProviderSettings) -> Iterator[EmbeddingProvider]:
+    provider = open_provider(azure_config)
     yield provider
     provider.close()
 

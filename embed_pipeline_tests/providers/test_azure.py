@@ -3,11 +3,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pydantic import SecretStr
 
 from embed_pipeline import errors
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
-from embed_pipeline.providers import ProviderConfig, open_provider
+from embed_pipeline.providers import open_provider
 from embed_pipeline.providers.azure import AzureProvider
+from embed_pipeline.settings import ProviderSettings
 from embed_pipeline_tests import openai_faults as faults
 from embed_pipeline_tests.contracts.embedding_provider import EmbeddingProviderContract
 from embed_pipeline_tests.openai_server import OpenAIServer
@@ -27,7 +29,7 @@ class TestAzureProvider(EmbeddingProviderContract):
         return azure_provider
 
 
-def test_the_deployment_is_named_like_the_model_unless_told(
+def test_the_deployment_is_named_like_the_model_unless_set(
     provider: EmbeddingProvider, server: OpenAIServer
 ) -> None:
     provider.embed(["text"])
@@ -38,14 +40,13 @@ def test_the_deployment_is_named_like_the_model_unless_told(
 
 
 def test_a_deployment_of_another_name_keeps_the_models_identity(
-    azure_config: ProviderConfig, server: OpenAIServer
+    azure_config: ProviderSettings, server: OpenAIServer
 ) -> None:
     server.deployments = {"team-embeddings": "text-embedding-3-large"}
     provider = open_provider(
-        "azure",
         replace(
             azure_config,
-            model_name="text-embedding-3-large",
+            model="text-embedding-3-large",
             dimensions=256,
             deployment="team-embeddings",
         ),
@@ -59,15 +60,12 @@ def test_a_deployment_of_another_name_keeps_the_models_identity(
     assert provider.model == "azure/text-embedding-3-large@256"
 
 
-def test_a_deployment_alone_needs_its_dimensions(
-    azure_config: ProviderConfig, server: OpenAIServer
+def test_a_deployment_alone_works_with_the_dimensions_that_are_set(
+    azure_config: ProviderSettings, server: OpenAIServer
 ) -> None:
     server.deployments = {"embeddings": "text-embedding-ada-002"}
-    config = replace(azure_config, model_name="embeddings")
+    provider = open_provider(replace(azure_config, model="embeddings", dimensions=1536))
 
-    with pytest.raises(errors.ConfigurationError, match="have to be configured"):
-        open_provider("azure", config)
-    provider = open_provider("azure", replace(config, dimensions=1536))
     vectors = provider.embed(["text"]).vectors
 
     provider.close()
@@ -103,8 +101,8 @@ def test_errors_are_those_of_openai_and_nothing_is_retried(
     assert len(server.requests) == 1
 
 
-def test_a_wrong_key_is_refused(azure_config: ProviderConfig, server: OpenAIServer) -> None:
-    provider = open_provider("azure", replace(azure_config, api_key="another-key"))
+def test_a_wrong_key_is_refused(azure_config: ProviderSettings, server: OpenAIServer) -> None:
+    provider = open_provider(replace(azure_config, api_key=SecretStr("another-key")))
 
     with pytest.raises(errors.CredentialsRefused):
         provider.embed(["text"])
@@ -113,14 +111,14 @@ def test_a_wrong_key_is_refused(azure_config: ProviderConfig, server: OpenAIServ
 
 
 def test_the_environment_redirects_no_request(
-    azure_config: ProviderConfig, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    azure_config: ProviderSettings, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "key-of-somebody-else")
     monkeypatch.setenv("AZURE_OPENAI_AD_TOKEN", "token-of-somebody-else")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("OPENAI_API_VERSION", "1999-01-01")
-    provider = open_provider("azure", azure_config)
+    provider = open_provider(azure_config)
     assert isinstance(provider, AzureProvider)
 
     vectors = provider.embed(["text"]).vectors
@@ -130,19 +128,3 @@ def test_the_environment_redirects_no_request(
     assert vectors.shape == (1, 1536)
     assert client.default_query == {"api-version": "2024-10-21"}
     assert "Authorization" not in client.default_headers
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"base_url": None}, "needs the endpoint"),
-        ({"base_url": "my-resource.openai.azure.com"}, "no http or https URL"),
-        ({"api_key": None}, "azure provider needs an API key"),
-        ({"dimensions": 1537}, "cannot have 1537 dimensions"),
-    ],
-)
-def test_unusable_settings_are_refused_before_any_request(
-    azure_config: ProviderConfig, change: dict[str, str | int | None], problem: str
-) -> None:
-    with pytest.raises(errors.ConfigurationError, match=problem):
-        open_provider("azure", replace(azure_config, **change))  # type: ignore[arg-type]

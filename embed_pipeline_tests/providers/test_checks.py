@@ -24,8 +24,8 @@ def test_good_vectors_pass_unchanged() -> None:
         (np.ones((2, 4), np.float32), "2 vectors came back for 3 texts"),
         (np.ones((4, 4), np.float32), "4 vectors came back for 3 texts"),
         (np.ones((3, 5), np.float32), "5 dimensions where 4"),
-        (np.ones(3, np.float32), "no float32 table"),
-        (np.ones((3, 4), np.float64), "no float32 table"),
+        (np.ones(3, np.float32), "not a float32 table"),
+        (np.ones((3, 4), np.float64), "not a float32 table"),
     ],
 )
 def test_wrong_shape_or_type_is_malformed(vectors: Vectors, complaint: str) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,17 +11,18 @@ import pytest
 
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
-from embed_pipeline.providers import ProviderConfig, open_provider
+from embed_pipeline.providers import open_provider
+from embed_pipeline.settings import ProviderName, ProviderSettings
 from embed_pipeline_tests.contracts.embedding_provider import EmbeddingProviderContract
 
 pytest.importorskip("wordllama")
 
-CONFIG = ProviderConfig(model_name="l2_supercat")
+CONFIG = ProviderSettings(name=ProviderName.LOCAL, model="l2_supercat", dimensions=256)
 
 
 @pytest.fixture(scope="module")
 def local() -> Iterator[EmbeddingProvider]:
-    provider = open_provider("local", CONFIG)
+    provider = open_provider(CONFIG)
     yield provider
     provider.close()
 
@@ -66,7 +68,7 @@ def test_one_very_long_text_does_not_inflate_its_neighbours(local: EmbeddingProv
 
 
 def test_a_closed_provider_loads_again() -> None:
-    provider = open_provider("local", CONFIG)
+    provider = open_provider(CONFIG)
     before = provider.embed(["again"]).vectors
 
     provider.close()
@@ -77,13 +79,13 @@ def test_a_closed_provider_loads_again() -> None:
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
-        (ProviderConfig(model_name="l3_supercat"), "no model 'l3_supercat'"),
-        (ProviderConfig(model_name="l2_supercat", dimensions=512), "256 dimensions"),
+        (replace(CONFIG, model="l3_supercat"), "no model 'l3_supercat'"),
+        (replace(CONFIG, dimensions=512), "256 dimensions"),
     ],
 )
-def test_other_models_and_dimensions_are_refused(config: ProviderConfig, problem: str) -> None:
+def test_other_models_and_dimensions_are_refused(config: ProviderSettings, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
-        open_provider("local", config)
+        open_provider(config)
 
 
 OFFLINE = """
@@ -95,9 +97,10 @@ def refuse(*_, **__):
 socket.socket.connect = socket.socket.connect_ex = refuse
 socket.getaddrinfo = socket.create_connection = refuse
 
-from embed_pipeline.providers import ProviderConfig, open_provider
+from embed_pipeline.providers import open_provider
+from embed_pipeline.settings import load_settings
 
-provider = open_provider("local", ProviderConfig(model_name="l2_supercat"))
+provider = open_provider(load_settings({"EMBEDDING_PROVIDER": "local"}).provider)
 assert "wordllama" not in sys.modules, "loaded before it was needed"
 assert provider.embed(["offline"]).vectors.shape == (1, 256)
 assert logging.root.handlers == [] and logging.root.level == logging.WARNING, "root logger changed"

@@ -3,14 +3,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
-from embed_pipeline.providers import ProviderConfig, open_provider
+from embed_pipeline.providers import open_provider
+from embed_pipeline.settings import ProviderName, ProviderSettings
 from embed_pipeline_tests.contracts.embedding_provider import EmbeddingProviderContract
 
 
-def mock(model_name: str = "mock", dimensions: int | None = None) -> EmbeddingProvider:
-    return open_provider("mock", ProviderConfig(model_name=model_name, dimensions=dimensions))
+def mock(model_name: str = "mock", dimensions: int = 64) -> EmbeddingProvider:
+    return open_provider(
+        ProviderSettings(name=ProviderName.MOCK, model=model_name, dimensions=dimensions)
+    )
 
 
 class TestMockProvider(EmbeddingProviderContract):
@@ -19,7 +21,7 @@ class TestMockProvider(EmbeddingProviderContract):
         return mock()
 
 
-def test_mock_has_64_dimensions_unless_told() -> None:
+def test_mock_has_64_dimensions_unless_set() -> None:
     assert mock().model == "mock/mock@64"
     assert mock("other", 8).model == "mock/other@8"
     assert mock("other", 8).embed(["x"]).vectors.shape == (1, 8)
@@ -35,9 +37,3 @@ def test_two_models_disagree_about_a_text() -> None:
     one, other = (mock(name).embed(["Ada"]).vectors for name in ("one", "other"))
 
     assert not np.allclose(one, other)
-
-
-@pytest.mark.parametrize("dimensions", [0, -1])
-def test_impossible_dimensions_are_refused(dimensions: int) -> None:
-    with pytest.raises(ConfigurationError, match="no number of dimensions"):
-        mock(dimensions=dimensions)

@@ -10,10 +10,11 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from embed_pipeline.errors import ConfigurationError, MalformedResponse
+from embed_pipeline.errors import MalformedResponse
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider, Limits
-from embed_pipeline.providers import ProviderConfig, open_provider
+from embed_pipeline.providers import open_provider
 from embed_pipeline.providers.openai import OpenAIProvider
+from embed_pipeline.settings import ProviderSettings
 from embed_pipeline_tests import openai_faults as faults
 from embed_pipeline_tests.contracts.embedding_provider import EmbeddingProviderContract
 from embed_pipeline_tests.openai_answers import Asked, answered
@@ -96,23 +97,22 @@ def test_a_call_is_one_request_for_base64(
 @pytest.mark.parametrize(
     ("model_name", "configured", "sent", "model"),
     [
-        (SMALL, None, 1536, "openai/text-embedding-3-small@1536"),
+        (SMALL, 1536, 1536, "openai/text-embedding-3-small@1536"),
         (SMALL, 256, 256, "openai/text-embedding-3-small@256"),
-        ("text-embedding-3-large", None, 3072, "openai/text-embedding-3-large@3072"),
-        ("text-embedding-ada-002", None, None, "openai/text-embedding-ada-002@1536"),
+        ("text-embedding-3-large", 3072, 3072, "openai/text-embedding-3-large@3072"),
         ("text-embedding-ada-002", 1536, None, "openai/text-embedding-ada-002@1536"),
     ],
 )
 def test_dimensions_are_sent_where_the_model_takes_them(
-    config: ProviderConfig,
+    config: ProviderSettings,
     server: OpenAIServer,
     model_name: str,
-    configured: int | None,
+    configured: int,
     sent: int | None,
     model: str,
 ) -> None:
-    config = replace(config, model_name=model_name, dimensions=configured)
-    provider = open_provider("openai", config)
+    config = replace(config, model=model_name, dimensions=configured)
+    provider = open_provider(config)
 
     vectors = provider.embed(["text"]).vectors
 
@@ -123,11 +123,11 @@ def test_dimensions_are_sent_where_the_model_takes_them(
 
 
 def test_servers_of_other_models_are_not_told_the_dimensions(
-    config: ProviderConfig, server: OpenAIServer
+    config: ProviderSettings, server: OpenAIServer
 ) -> None:
     server.models = {"BAAI/bge-m3": 1024}
-    config = replace(config, model_name="BAAI/bge-m3", dimensions=1024)
-    provider = open_provider("openai", config)
+    config = replace(config, model="BAAI/bge-m3", dimensions=1024)
+    provider = open_provider(config)
 
     vectors = provider.embed(["text"]).vectors
 
@@ -137,13 +137,13 @@ def test_servers_of_other_models_are_not_told_the_dimensions(
 
 
 def test_a_server_that_shortens_its_vectors_can_be_told_the_dimensions(
-    config: ProviderConfig, server: OpenAIServer
+    config: ProviderSettings, server: OpenAIServer
 ) -> None:
     server.models = {"text-embedding-3-lookalike": 1024}
     config = replace(
-        config, model_name="text-embedding-3-lookalike", dimensions=256, send_dimensions=True
+        config, model="text-embedding-3-lookalike", dimensions=256, send_dimensions=True
     )
-    provider = open_provider("openai", config)
+    provider = open_provider(config)
 
     vectors = provider.embed(["text"]).vectors
 
@@ -152,10 +152,10 @@ def test_a_server_that_shortens_its_vectors_can_be_told_the_dimensions(
 
 
 def test_vectors_of_another_length_say_what_to_set(
-    config: ProviderConfig, server: OpenAIServer
+    config: ProviderSettings, server: OpenAIServer
 ) -> None:
     server.models = {"BAAI/bge-m3": 1024}
-    provider = open_provider("openai", replace(config, model_name="BAAI/bge-m3", dimensions=512))
+    provider = open_provider(replace(config, model="BAAI/bge-m3", dimensions=512))
 
     with pytest.raises(MalformedResponse, match=r"1024 .* where 512 .* \(EMBEDDING_DIMENSIONS\)"):
         provider.embed(["text"])
@@ -163,67 +163,24 @@ def test_vectors_of_another_length_say_what_to_set(
     provider.close()
 
 
-def test_limits_are_openais_unless_configured(config: ProviderConfig) -> None:
+def test_limits_are_openais_unless_configured(config: ProviderSettings) -> None:
     small = replace(config, max_inputs=16, max_request_tokens=4_000)
     tiny = replace(small, max_input_tokens=512)
 
-    assert open_provider("openai", config).limits == Limits(
+    assert open_provider(config).limits == Limits(
         inputs=2048, tokens=300_000, tokens_per_input=8192
     )
-    assert open_provider("openai", small).limits == Limits(
-        inputs=16, tokens=4_000, tokens_per_input=4_000
-    )
-    assert open_provider("openai", tiny).limits.tokens_per_input == 512
+    assert open_provider(small).limits == Limits(inputs=16, tokens=4_000, tokens_per_input=4_000)
+    assert open_provider(tiny).limits.tokens_per_input == 512
 
 
-def test_texts_are_cut_to_the_configured_limit(config: ProviderConfig) -> None:
-    provider = open_provider("openai", replace(config, max_input_tokens=16))
+def test_texts_are_cut_to_the_configured_limit(config: ProviderSettings) -> None:
+    provider = open_provider(replace(config, max_input_tokens=16))
 
     short, long = provider.fit(["short", " a" * 17])
 
     assert (short.text, short.truncated) == ("short", False)
     assert (long.text, long.tokens, long.truncated) == (" a" * 16, 16, True)
-
-
-def test_a_model_nobody_knows_needs_its_dimensions(config: ProviderConfig) -> None:
-    config = replace(config, model_name="my-deployment")
-
-    assert open_provider("openai", replace(config, dimensions=768)).dimensions == 768
-    with pytest.raises(ConfigurationError, match="have to be configured"):
-        open_provider("openai", config)
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"api_key": None}, "needs an API key"),
-        ({"api_key": ""}, "needs an API key"),
-        ({"api_key": f"{KEY}\n"}, "holds spaces, line ends"),
-        ({"api_key": f"{KEY}é"}, "holds spaces, line ends"),
-        ({"base_url": "localhost:8080"}, "no http or https URL"),
-        ({"base_url": "http://"}, "no http or https URL"),
-        ({"dimensions": 0}, "cannot have 0 dimensions"),
-        ({"dimensions": 1537}, "cannot have 1537 dimensions"),
-        ({"dimensions": 512, "send_dimensions": False}, "cannot have 512 dimensions"),
-        ({"model_name": "text-embedding-ada-002", "dimensions": 256}, "cannot have 256"),
-    ],
-)
-def test_unusable_settings_are_refused_before_any_request(
-    config: ProviderConfig, change: dict[str, str | int | None], problem: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=problem) as caught:
-        open_provider("openai", replace(config, **change))  # type: ignore[arg-type]
-
-    assert KEY not in str(caught.value)
-
-
-def test_all_unusable_settings_are_named_at_once(config: ProviderConfig) -> None:
-    config = replace(config, api_key=None, base_url="nowhere", dimensions=-1)
-
-    with pytest.raises(ConfigurationError) as caught:
-        open_provider("openai", config)
-
-    assert len(caught.value.problems) == 3
 
 
 def test_float_lists_of_servers_without_base64_are_read(
@@ -262,11 +219,11 @@ def test_a_closed_provider_opens_again(provider: EmbeddingProvider) -> None:
 
 
 def test_the_environment_redirects_no_request(
-    config: ProviderConfig, monkeypatch: pytest.MonkeyPatch
+    config: ProviderSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
-    provider = OpenAIProvider(replace(config, base_url=None), dimensions=8)
+    provider = OpenAIProvider(replace(config, base_url=None))
 
     client = provider._client()
 

@@ -10,7 +10,7 @@ import pytest
 
 from embed_pipeline.errors import MalformedResponse
 from embed_pipeline.providers.checks import checked
-from embed_pipeline.providers.openai_answers import decoded
+from embed_pipeline.providers.openai.answers import decoded
 
 
 def body(*items: tuple[Any, Any]) -> bytes:
@@ -28,11 +28,14 @@ def test_rows_stand_in_the_order_of_their_index() -> None:
 @pytest.mark.parametrize(
     "usage",
     [
-        *({"total_tokens": told} for told in ("n/a", None, [5], {"a": 5}, float("inf"), -5)),
+        *(
+            {"total_tokens": reported}
+            for reported in ("n/a", None, [5], {"a": 5}, float("inf"), -5)
+        ),
         *({}, None, [], "none", 5),
     ],
 )
-def test_vectors_are_kept_though_nobody_can_read_what_they_cost(usage: Any) -> None:
+def test_vectors_are_kept_though_their_cost_cannot_be_read(usage: Any) -> None:
     answer = json.loads(body((0, [1, 2])))
 
     vectors, tokens = decoded(json.dumps({**answer, "usage": usage}).encode())

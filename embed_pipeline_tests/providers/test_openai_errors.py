@@ -9,11 +9,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from pydantic import SecretStr
 
 from embed_pipeline import errors
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
-from embed_pipeline.providers import ProviderConfig, open_provider
+from embed_pipeline.providers import open_provider
 from embed_pipeline.providers.openai import OpenAIProvider
+from embed_pipeline.settings import ProviderName, ProviderSettings
 from embed_pipeline_tests import openai_faults as faults
 from embed_pipeline_tests.openai_faults import Fault
 from embed_pipeline_tests.openai_server import OpenAIServer
@@ -122,8 +124,8 @@ def test_what_goes_wrong_has_its_own_error_and_is_not_retried(
     assert provider.embed(["one"]).vectors.shape == (1, 1536)
 
 
-def test_silence_ends_at_the_timeout(config: ProviderConfig, server: OpenAIServer) -> None:
-    provider = open_provider("openai", replace(config, timeout=timedelta(seconds=0.2)))
+def test_silence_ends_at_the_timeout(config: ProviderSettings, server: OpenAIServer) -> None:
+    provider = open_provider(replace(config, timeout=timedelta(seconds=0.2)))
     server.inject(faults.HANG)
     started = time.monotonic()
 
@@ -135,16 +137,16 @@ def test_silence_ends_at_the_timeout(config: ProviderConfig, server: OpenAIServe
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("provider_name", ["openai", "azure"])
+@pytest.mark.parametrize("name", [ProviderName.OPENAI, ProviderName.AZURE])
 @pytest.mark.parametrize(
     "fault", [faults.TRICKLE, replace(faults.server_error(), trickle=True)], ids=["answer", "error"]
 )
 def test_server_that_sends_a_little_at_a_time_is_left_at_the_timeout(
-    config: ProviderConfig, server: OpenAIServer, fault: Fault, provider_name: str
+    config: ProviderSettings, server: OpenAIServer, fault: Fault, name: ProviderName
 ) -> None:
-    url = server.azure_endpoint if provider_name == "azure" else server.base_url
-    impatient = replace(config, base_url=url, timeout=timedelta(seconds=0.5))
-    provider = open_provider(provider_name, impatient)
+    url = server.azure_endpoint if name is ProviderName.AZURE else server.base_url
+    impatient = replace(config, name=name, base_url=url, timeout=timedelta(seconds=0.5))
+    provider = open_provider(impatient)
     server.inject(fault)
 
     with pytest.raises(errors.ProviderTimeout, match=r"within 0\.5 s"):
@@ -153,8 +155,8 @@ def test_server_that_sends_a_little_at_a_time_is_left_at_the_timeout(
     provider.close()
 
 
-def test_nobody_listening_is_unavailable(config: ProviderConfig) -> None:
-    provider = open_provider("openai", replace(config, base_url="http://127.0.0.1:9/v1"))
+def test_a_closed_port_is_unavailable(config: ProviderSettings) -> None:
+    provider = open_provider(replace(config, base_url="http://127.0.0.1:9/v1"))
 
     with pytest.raises(errors.ProviderUnavailable, match="cannot be reached"):
         provider.embed(["text"])
@@ -199,14 +201,14 @@ def test_rate_limit_carries_the_wait_the_provider_asks_for(
 
 @pytest.mark.parametrize("key", [KEY, "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"])
 def test_the_key_is_in_no_error_no_repr_and_no_log(
-    config: ProviderConfig,
+    config: ProviderSettings,
     server: OpenAIServer,
     caplog: pytest.LogCaptureFixture,
     key: str,
 ) -> None:
     caplog.set_level("DEBUG")
     server.api_key = key
-    provider = open_provider("openai", replace(config, api_key=key))
+    provider = open_provider(replace(config, api_key=SecretStr(key)))
     echo = f"{'padding ' * 23}{key} and bearer {key}"
     server.inject(
         *(faults.refusal(status, echo) for status in (400, 401, 403, 404, 413, 429, 500)),
@@ -252,9 +254,28 @@ def test_an_error_keeps_its_cause(provider: EmbeddingProvider, server: OpenAISer
     assert type(caught.value.__cause__).__name__ == "InternalServerError"
 
 
-def test_a_request_that_another_thread_closes_is_unavailable(config: ProviderConfig) -> None:
-    provider = OpenAIProvider(config, dimensions=1536)
+def test_a_request_that_another_thread_closes_is_unavailable(config: ProviderSettings) -> None:
+    provider = OpenAIProvider(config)
     provider._client().close()
 
     with pytest.raises(errors.ProviderUnavailable, match="closed by another thread"):
         provider.embed(["text"])
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed(
+    config: ProviderSettings, server: OpenAIServer, status: int
+) -> None:
+    provider = open_provider(config)
+    with OpenAIServer(api_key=KEY) as elsewhere:
+        headers = {"location": f"{elsewhere.base_url}/embeddings"}
+        server.inject(Fault(reply=faults.error_reply(status, "moved", headers=headers)))
+
+        with pytest.raises((errors.SettingsRefused, errors.ProviderUnavailable)) as caught:
+            provider.embed(["a text that stays here"])
+
+        assert not elsewhere.requests
+    provider.close()
+    expected = errors.SettingsRefused if status in (301, 308) else errors.ProviderUnavailable
+    assert type(caught.value) is expected
+    assert len(server.requests) == 1

@@ -6,8 +6,7 @@ import pytest
 
 from embed_pipeline.domain.window import RemainingQuota
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
-from embed_pipeline.providers.ratelimit_headers import remaining, reset_after
-from embed_pipeline.providers.retry_after import LONGEST
+from embed_pipeline.providers.openai.headers import LONGEST, remaining, reset_after
 from embed_pipeline_tests.openai_budget import Budget
 from embed_pipeline_tests.openai_server import OpenAIServer
 
@@ -48,7 +47,7 @@ def test_resets_are_read_in_all_their_spellings(reset: str, expected: timedelta 
     assert found == RemainingQuota(requests=5, back_in=expected)
 
 
-def test_requests_and_tokens_are_both_told() -> None:
+def test_requests_and_tokens_are_both_read() -> None:
     headers = said("requests", 3000, 2999, "20ms") | said("tokens", 1_000_000, 400_000, "36s")
 
     assert remaining(headers) == RemainingQuota(

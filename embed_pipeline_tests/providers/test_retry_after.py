@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from embed_pipeline.providers.retry_after import LONGEST, retry_after
+from embed_pipeline.providers.openai.headers import LONGEST, retry_after
 
 DATE = "Wed, 21 Oct 2026 07:28:00 GMT"
 LATER = "Wed, 21 Oct 2026 07:28:30 GMT"

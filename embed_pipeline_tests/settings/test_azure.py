@@ -44,10 +44,9 @@ def test_azure_without_key_or_endpoint_falls_back_to_local_outside_production(
     settings = load_settings({**AZURE, variable: ""})
 
     assert (settings.provider.name, settings.provider.model) == (ProviderName.LOCAL, "l2_supercat")
-    assert settings.provider.requested is ProviderName.AZURE
     assert settings.provider.api_key is None
     assert settings.notes == (
-        f"{variable} is not set: the local provider steps in for azure, with its own model and"
+        f"{variable} is not set: the local provider takes over for azure, with its own model and"
         " dimensions.",
     )
 

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from embed_pipeline.settings import EntitySettings, load_settings
+from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.settings import load_settings
 from embed_pipeline_tests.settings.environments import problems
 from embed_pipeline_tests.settings.test_stores import NEO4J
 
 
 def test_the_mapping_defaults_to_our_own_names() -> None:
-    assert load_settings({}).entity == EntitySettings(
+    assert load_settings({}).entity == EntityMapping(
         label="Entity",
         key="uid",
         name="name",
@@ -62,7 +63,7 @@ def test_a_name_of_64_characters_is_taken() -> None:
 
 @pytest.mark.parametrize("environ", [{}, NEO4J])
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         ({"KEY": "name"}, "KEY must be another property than name, type and texts, got 'name'."),
         (
@@ -80,20 +81,24 @@ def test_a_name_of_64_characters_is_taken() -> None:
     ],
 )
 def test_key_and_valid_to_are_properties_of_their_own(
-    environ: dict[str, str], given: dict[str, str], told: str
+    environ: dict[str, str], given: dict[str, str], reported: str
 ) -> None:
     asked = {f"EMBED_ENTITY_{part}": name for part, name in given.items()}
 
-    assert problems({**environ, **asked}) == (f"EMBED_ENTITY_{told}",)
+    assert problems({**environ, **asked}) == (f"EMBED_ENTITY_{reported}",)
 
 
 @pytest.mark.parametrize(
     ("part", "name", "must"),
     [
         ("LABEL", "EmbedJob", "be a label that the store does not use itself, got 'EmbedJob'"),
-        ("TEXT", "name,embedded", "be no property that the store uses itself, got 'embedded'"),
-        ("NAME", "_lock", "be no property that the store uses itself, got '_lock'"),
-        ("KEY", "_newest", "be no property that the store uses itself, got '_newest'"),
+        (
+            "TEXT",
+            "name,embedded",
+            "be a property that the store does not use itself, got 'embedded'",
+        ),
+        ("NAME", "_lock", "be a property that the store does not use itself, got '_lock'"),
+        ("KEY", "_newest", "be a property that the store does not use itself, got '_newest'"),
     ],
 )
 def test_what_neo4j_uses_itself_is_refused_there_alone(part: str, name: str, must: str) -> None:
@@ -107,8 +112,16 @@ def test_what_neo4j_uses_itself_is_refused_there_alone(part: str, name: str, mus
     ("part", "name", "must"),
     [
         ("LABEL", "sqlite_things", "be a label that the store does not use itself, got"),
-        ("TEXT", "name,created_at", "be no property that the store uses itself, got 'created_at'"),
-        ("VALID_TO", "Updated_At", "be no property that the store uses itself, got 'Updated_At'"),
+        (
+            "TEXT",
+            "name,created_at",
+            "be a property that the store does not use itself, got 'created_at'",
+        ),
+        (
+            "VALID_TO",
+            "Updated_At",
+            "be a property that the store does not use itself, got 'Updated_At'",
+        ),
         ("KEY", "Name", "be another property than name, type and texts, got 'Name'"),
         ("TYPE", "Name", "be another property than the name, got 'Name'"),
         ("TEXT", "Name", "spell name and type as they are mapped, got 'Name'"),

@@ -1,4 +1,4 @@
-"""Where settings come from, their defaults by environment, and how problems are told."""
+"""Where settings come from, their defaults by environment, and how problems are reported."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.settings import Environment, ProviderName, Settings, StoreName, load_settings
-from embed_pipeline.settings.load import FIELDS
+from embed_pipeline.settings.load import KNOWN
 from embed_pipeline_tests.settings.environments import PRODUCTION, problems
 
 
 @pytest.fixture
 def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """An empty current directory and an environment without any of our variables."""
-    for name in FIELDS:
+    for name in KNOWN:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -61,9 +61,9 @@ def test_an_unknown_environment_is_refused_with_the_allowed_names(value: str) ->
 
 
 def test_production_with_nothing_set_names_each_missing_setting() -> None:
-    told = problems({"EMBED_ENV": "production"})
+    reported = problems({"EMBED_ENV": "production"})
 
-    assert [sentence.split()[0] for sentence in told] == [
+    assert [sentence.split()[0] for sentence in reported] == [
         "EMBED_JOB_RETENTION_DAYS",
         "OPENAI_API_KEY",
         "EMBED_QUEUE_URI",
@@ -71,11 +71,11 @@ def test_production_with_nothing_set_names_each_missing_setting() -> None:
         "EMBED_GRAPH_URI",
         "EMBED_GRAPH_PASSWORD",
     ]
-    assert all("must be set" in sentence for sentence in told)
+    assert all("must be set" in sentence for sentence in reported)
 
 
 def test_all_bad_settings_are_reported_at_once() -> None:
-    told = problems(
+    reported = problems(
         {
             "EMBED_ENV": "production",
             "EMBED_JOB_RETENTION_DAYS": "31",
@@ -87,7 +87,7 @@ def test_all_bad_settings_are_reported_at_once() -> None:
         }
     )
 
-    assert told == (
+    assert reported == (
         "EMBED_JOB_RETENTION_DAYS must be a whole number of days from 7 to 30, got '31'.",
         "EMBED_JOB_BATCH_SIZE must be a whole number of jobs from 1 to 10000, got '0'.",
         "EMBEDDING_PROVIDER must be openai, azure, local or mock, got 'bedrock'.",
@@ -100,9 +100,9 @@ def test_all_bad_settings_are_reported_at_once() -> None:
 
 
 def test_a_bad_value_is_one_problem_and_not_also_a_missing_one() -> None:
-    told = problems({**PRODUCTION, "EMBED_JOB_RETENTION_DAYS": ""})
+    reported = problems({**PRODUCTION, "EMBED_JOB_RETENTION_DAYS": ""})
 
-    assert told == (
+    assert reported == (
         "EMBED_JOB_RETENTION_DAYS must be a whole number of days from 7 to 30, got ''.",
     )
 
@@ -165,7 +165,10 @@ def test_the_environment_wins_over_the_file_and_a_difference_is_noted(
 
     assert settings.environment is Environment.TEST
     assert settings.queue.batch_size == 7
-    assert "EMBED_ENV differs between the environment and .env: the former wins." in settings.notes
+    assert (
+        "EMBED_ENV differs between the environment and .env: the environment wins."
+        in settings.notes
+    )
 
 
 def test_an_explicit_environment_reads_nothing_else(
@@ -184,7 +187,7 @@ def test_a_missing_file_is_no_problem(clean: Path) -> None:
     assert load_settings(dotenv=None).environment is Environment.LOCAL
 
 
-def test_a_file_that_is_no_text_is_told_in_a_sentence(clean: Path) -> None:
+def test_a_file_that_is_no_text_is_reported_in_a_sentence(clean: Path) -> None:
     (clean / ".env").write_bytes(b"EMBED_ENV=\xff\xfe\n")
 
     with pytest.raises(ConfigurationError, match=r"\.env cannot be read: it is not UTF-8 text\."):

@@ -6,7 +6,7 @@ import pytest
 
 from docs.generate.configuration import reference
 from embed_pipeline.providers.azure import API_VERSION
-from embed_pipeline.providers.openai_embeddings import LIMITS
+from embed_pipeline.providers.openai.embeddings import LIMITS
 from embed_pipeline.settings import ProviderName, load_settings
 from embed_pipeline_tests.settings.environments import AZURE, PRODUCTION, problems
 
@@ -32,11 +32,10 @@ def test_openai_without_a_key_falls_back_to_local_outside_production(key: str | 
     settings = load_settings(environ if key is None else {**environ, "OPENAI_API_KEY": key})
 
     provider = settings.provider
-    assert (provider.name, provider.requested) == (ProviderName.LOCAL, ProviderName.OPENAI)
-    assert provider.fell_back
+    assert provider.name is ProviderName.LOCAL
     assert (provider.model, provider.dimensions) == ("l2_supercat", 256)
     assert len(settings.notes) == 1
-    assert settings.notes[0].startswith("OPENAI_API_KEY is not set: the local provider steps in")
+    assert settings.notes[0].startswith("OPENAI_API_KEY is not set: the local provider takes over")
 
 
 @pytest.mark.parametrize("key", ["", " "])
@@ -52,7 +51,6 @@ def test_production_needs_no_key_for_another_provider() -> None:
     settings = load_settings(without_key)
 
     assert settings.provider.name is ProviderName.LOCAL
-    assert not settings.provider.fell_back
 
 
 def test_the_mock_in_production_is_noted() -> None:
@@ -91,7 +89,29 @@ def test_openais_models_have_their_own_dimensions_unless_set(
     environ = {**OPENAI, **AZURE, "EMBEDDING_PROVIDER": provider, "EMBEDDING_MODEL": model}
 
     assert load_settings(environ).provider.dimensions == dimensions
-    assert load_settings({**environ, "EMBEDDING_DIMENSIONS": "64"}).provider.dimensions == 64
+
+
+@pytest.mark.parametrize(
+    ("model", "dimensions", "changes", "must"),
+    [
+        ("text-embedding-3-small", "1537", {}, "be at most 1536"),
+        ("text-embedding-3-small", "512", {"EMBEDDING_SEND_DIMENSIONS": "false"}, "be 1536"),
+        ("text-embedding-ada-002", "256", {}, "be 1536"),
+        ("text-embedding-ada-002", "256", {"EMBEDDING_SEND_DIMENSIONS": "true"}, "be 1536"),
+    ],
+)
+def test_dimensions_that_the_model_cannot_have_are_refused(
+    model: str, dimensions: str, changes: dict[str, str], must: str
+) -> None:
+    environ = {"EMBEDDING_MODEL": model, "EMBEDDING_DIMENSIONS": dimensions}
+
+    assert problems({**OPENAI, **environ, **changes}) == (
+        f"EMBEDDING_DIMENSIONS must {must} for EMBEDDING_MODEL {model!r}, got {dimensions!r}.",
+    )
+
+
+def test_a_model_that_shortens_its_vectors_can_have_fewer_dimensions() -> None:
+    assert load_settings({**OPENAI, "EMBEDDING_DIMENSIONS": "64"}).provider.dimensions == 64
 
 
 @pytest.mark.parametrize(
@@ -113,7 +133,7 @@ def test_another_remote_model_without_its_key_needs_no_dimensions_for_the_local_
     assert (settings.provider.name, settings.provider.dimensions) == (ProviderName.LOCAL, 256)
 
 
-def test_bad_dimensions_of_another_remote_model_are_told_once() -> None:
+def test_bad_dimensions_of_another_remote_model_are_reported_once() -> None:
     environ = {**OPENAI, "EMBEDDING_MODEL": "BAAI/bge-m3", "EMBEDDING_DIMENSIONS": "many"}
 
     assert problems(environ) == (
@@ -217,10 +237,10 @@ def test_a_timeout_of_half_the_lock_is_refused() -> None:
     assert load_settings({**environ, "EMBEDDING_TIMEOUT": "4999"})
 
 
-def test_a_timeout_is_not_judged_by_a_lock_that_is_bad_itself() -> None:
-    told = problems({"EMBED_JOB_LOCK_DURATION": "long", "EMBEDDING_TIMEOUT": "5000000"})
+def test_a_timeout_is_not_checked_against_a_lock_that_is_bad_itself() -> None:
+    reported = problems({"EMBED_JOB_LOCK_DURATION": "long", "EMBEDDING_TIMEOUT": "5000000"})
 
-    assert [sentence.split()[0] for sentence in told] == ["EMBED_JOB_LOCK_DURATION"]
+    assert [sentence.split()[0] for sentence in reported] == ["EMBED_JOB_LOCK_DURATION"]
 
 
 @pytest.mark.parametrize(("lock", "timeout"), [("300000", 60_000), ("10000", 4_000), ("1000", 400)])
@@ -255,7 +275,7 @@ def test_http_to_another_machine_needs_a_permission_which_is_noted(url: str) -> 
 
     assert problems(environ) == (
         "OPENAI_BASE_URL must use https because its host is not loopback"
-        " (OPENAI_ALLOW_PLAINTEXT=true allows http).",
+        " (OPENAI_ALLOW_PLAINTEXT=true allows plain text).",
     )
     assert load_settings({**environ, "OPENAI_ALLOW_PLAINTEXT": "true"}).notes == (
         "OPENAI_ALLOW_PLAINTEXT is true: key and texts travel unencrypted to OPENAI_BASE_URL.",

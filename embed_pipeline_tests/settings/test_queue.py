@@ -25,9 +25,9 @@ def test_retention_of_7_to_30_days_is_taken(days: int) -> None:
 def test_missing_retention_stops_production_and_is_14_days_elsewhere() -> None:
     unset = {name: text for name, text in PRODUCTION.items() if "RETENTION" not in name}
 
-    told = problems(unset)
+    reported = problems(unset)
 
-    assert told == (
+    assert reported == (
         "EMBED_JOB_RETENTION_DAYS must be set in production,"
         " to a whole number of days from 7 to 30.",
     )

@@ -24,7 +24,7 @@ def loaded(**environ: str) -> ReaperSettings:
 
 
 @pytest.mark.parametrize("url", [None, "", "  "])
-def test_without_a_url_there_is_no_reaper_and_nothing_of_it_is_judged(url: str | None) -> None:
+def test_without_a_url_there_is_no_reaper_and_nothing_of_it_is_checked(url: str | None) -> None:
     environ = {"EMBED_ENV": "test", "QUEUE_MAX_ATTEMPTS": "no limit", "JOB_LEASE_SEC_ASR": "-1"}
 
     settings = load_settings(environ if url is None else {**environ, "REAPER_DATABASE_URL": url})
@@ -83,7 +83,7 @@ def test_plaintext_to_another_machine_needs_a_permission_which_is_noted(url: str
 
     assert problems(environ) == PLAIN_HOST
     assert load_settings({**environ, "REAPER_ALLOW_PLAINTEXT": "true"}).notes == (
-        "REAPER_ALLOW_PLAINTEXT is true: password and jobs may travel unencrypted to"
+        "REAPER_ALLOW_PLAINTEXT is true: password and jobs travel unencrypted to"
         " REAPER_DATABASE_URL.",
     )
 

@@ -22,7 +22,7 @@ keys = st.text(string.ascii_letters + string.digits + "-_", min_size=8).map("Zq7
 passwords = st.text(min_size=8).map("Zq7".__add__)
 
 
-def everything_told(environ: dict[str, str]) -> str:
+def everything_reported(environ: dict[str, str]) -> str:
     """All that a start with these variables says: sentences, stack, notes and repr."""
     try:
         loaded = load_settings(environ)
@@ -57,8 +57,8 @@ def test_secrets_are_never_echoed(key: str, queue_password: str, graph_password:
         "OPENAI_BASE_URL": f"https://{key}:x@api.example",
     }
 
-    told = everything_told(good) + everything_told({**good, **misplaced})
-    told += everything_told({**good, "OPENAI_API_KEY": f"{key} with spaces"})
+    reported = everything_reported(good) + everything_reported({**good, **misplaced})
+    reported += everything_reported({**good, "OPENAI_API_KEY": f"{key} with spaces"})
     written = logged(
         message=f"refused {key} {queue_password}",
         reason=f"{queue_password!r} {json.dumps(graph_password)}",
@@ -68,7 +68,7 @@ def test_secrets_are_never_echoed(key: str, queue_password: str, graph_password:
 
     for secret in secrets.values():
         # Blanks at the ends are no secret, and a log line may lose them.
-        assert secret.strip() not in told
+        assert secret.strip() not in reported
         assert secret.strip() not in written
 
 

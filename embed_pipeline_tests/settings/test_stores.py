@@ -4,8 +4,7 @@ from typing import ClassVar
 
 import pytest
 
-from embed_pipeline.settings import StoreName, load_settings
-from embed_pipeline.settings.shape import GRAPH_STORES
+from embed_pipeline.settings import GRAPH_STORES, StoreName, load_settings
 from embed_pipeline_tests.settings.environments import PRODUCTION, problems
 
 NEO4J = {
@@ -46,9 +45,9 @@ def test_neo4j_without_a_server_or_password_is_refused(part: str, empty: bool) -
     variable, role = f"EMBED_{part}", part.partition("_")[0].lower()
     environ = {name: text for name, text in NEO4J.items() if name != variable}
 
-    told = problems({**environ, variable: ""} if empty else environ)
+    reported = problems({**environ, variable: ""} if empty else environ)
 
-    assert told == (f"{variable} must be set when the {role} store is neo4j.",)
+    assert reported == (f"{variable} must be set when the {role} store is neo4j.",)
 
 
 @pytest.mark.parametrize(
@@ -103,9 +102,9 @@ def test_a_routing_context_is_refused_where_nothing_is_routed(uri: str) -> None:
 def test_self_signed_certificates_are_for_tests_only() -> None:
     uri = {"EMBED_QUEUE_URI": "bolt+ssc://db.example"}
 
-    told = problems({**PRODUCTION, **uri})
+    reported = problems({**PRODUCTION, **uri})
 
-    assert told[0].startswith("EMBED_QUEUE_URI must be bolt://")
+    assert reported[0].startswith("EMBED_QUEUE_URI must be bolt://")
     assert load_settings({**NEO4J, **uri}).stores.queue_server is not None
 
 
@@ -121,9 +120,9 @@ def test_self_signed_certificates_are_for_tests_only() -> None:
 def test_one_database_for_queue_and_graph_is_refused(queue: str, graph: str) -> None:
     environ = {**PRODUCTION, "EMBED_QUEUE_URI": queue, "EMBED_GRAPH_URI": graph}
 
-    told = problems({**environ, "EMBED_QUEUE_DATABASE": "Neo4j"})
+    reported = problems({**environ, "EMBED_QUEUE_DATABASE": "Neo4j"})
 
-    assert told == (
+    assert reported == (
         "EMBED_QUEUE_DATABASE must be another database than EMBED_GRAPH_DATABASE, or be on another"
         " server (EMBED_QUEUE_URI): queue and graph are never kept together.",
     )
@@ -166,9 +165,12 @@ def test_queue_and_graph_stores_are_chosen_apart(queue: StoreName, graph: StoreN
 def test_the_store_of_one_wins_over_the_store_of_both() -> None:
     environ = {"EMBED_ENV": "test", "EMBED_STORE": "neo4j", "EMBED_QUEUE_STORE": "sqlite"}
 
-    told = problems(environ)
+    reported = problems(environ)
 
-    assert {sentence.split()[0] for sentence in told} == {"EMBED_GRAPH_URI", "EMBED_GRAPH_PASSWORD"}
+    assert {sentence.split()[0] for sentence in reported} == {
+        "EMBED_GRAPH_URI",
+        "EMBED_GRAPH_PASSWORD",
+    }
 
 
 @pytest.mark.parametrize("variable", ["EMBED_STORE", "EMBED_GRAPH_STORE"])
@@ -306,10 +308,10 @@ class TestNeo4jsOwnVariables:
         ours = {**NEO4J, "EMBED_GRAPH_USER": "me", "EMBED_GRAPH_DATABASE": "people"}
         variable = f"EMBED_GRAPH_{part}"
 
-        told = problems({**self.GIVEN, variable: ours[variable]})
+        reported = problems({**self.GIVEN, variable: ours[variable]})
 
         missing = {"EMBED_GRAPH_URI", "EMBED_GRAPH_PASSWORD"} - {variable}
-        assert {sentence.split()[0] for sentence in told} == missing
+        assert {sentence.split()[0] for sentence in reported} == missing
 
     def test_problems_name_the_variable_that_was_read(self) -> None:
         plain = {**self.GIVEN, "NEO4J_URI": "bolt://aura.example"}

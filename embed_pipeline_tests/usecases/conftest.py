@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from embed_pipeline_tests.worker.conftest import build, logs, world
+from embed_pipeline_tests.worker.conftest import build, logs, transactions, world
 
-__all__ = ["build", "logs", "world"]
+__all__ = ["build", "logs", "transactions", "world"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ from embed_pipeline.domain.job import Enqueued, JobStatus
 from embed_pipeline.errors import RequestError
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.queue.job_store import QueueJobStore
-from embed_pipeline.stores.sqlite.connection import Database
 from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 from embed_pipeline.usecases.entities.create import create_entities, upsert_entities
@@ -45,30 +42,18 @@ def test_exactly_one_job_is_scheduled_for_each_new_entity(world: World) -> None:
 
 @pytest.mark.parametrize("verb", ["create", "upsert"])
 def test_fifty_entities_are_created_in_one_transaction_without_a_call(
-    world: World, monkeypatch: pytest.MonkeyPatch, verb: str
+    world: World, transactions: list[str], verb: str
 ) -> None:
     """One transaction of the graph, one of the queue, and no further read of either.
 
     How long it takes is for the benchmarks to tell.
     """
     world.fill(1, first=900)
-    transactions: list[str] = []
-    transaction, reading = Database.transaction, Database.reading
-
-    def counted(database: Database) -> AbstractContextManager[sqlite3.Connection]:
-        transactions.append(database.path.name)
-        return transaction(database)
-
-    def counted_reading(database: Database) -> AbstractContextManager[sqlite3.Connection]:
-        transactions.append(f"read of {database.path.name}")
-        return reading(database)
-
-    monkeypatch.setattr(Database, "transaction", counted)
-    monkeypatch.setattr(Database, "reading", counted_reading)
+    transactions.clear()
     create = {"create": world.create, "upsert": world.upsert}[verb]
     create(*(entity(number, "x" * 1_000) for number in range(50)))
 
-    assert transactions == ["graph.sqlite", "queue.sqlite"]
+    assert transactions == ["graph", "queue"]
     assert world.provider.requests == []
 
 
@@ -234,9 +219,9 @@ def test_rebuilt_queue_loses_only_jobs_and_a_changed_entity_is_embedded_again(
 
     rebuilt = build()
     rebuilt.upsert(entity(0, "changed"))
-    tally = rebuilt.run()
+    report = rebuilt.run()
 
-    assert (tally.embedded, len(rebuilt.all_jobs)) == (1, 1)
+    assert (report.embedded, len(rebuilt.all_jobs)) == (1, 1)
     assert rebuilt.has_vector_of(uid(0), "entity 0\nchanged")
     assert all(rebuilt.is_embedded(uid(number)) for number in range(3))
     assert discover(rebuilt.services).new_jobs == 0, "what is embedded is not queued again"

@@ -158,9 +158,9 @@ def test_force_on_a_held_job_runs_it_once_more(world: World) -> None:
     world.fill(1)
     world.provider.script.append(lambda _: force_embedding(world.services, entity_name="entity 0"))
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.embedded, len(world.provider.requests)) == (2, 2)
+    assert (report.embedded, len(world.provider.requests)) == (2, 2)
     assert world.job_of(uid(0)).status is JobStatus.COMPLETED
 
 

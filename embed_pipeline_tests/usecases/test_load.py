@@ -125,10 +125,10 @@ def test_long_file_is_loaded_page_by_page(world: World, file: Path) -> None:
     write(file, *(("", f"thing {number}", "Thing", "") for number in range(2 * PAGE + 1)))
     seen: list[int] = []
 
-    def told(so_far: LoadReport) -> None:
+    def on_page(so_far: LoadReport) -> None:
         seen.append(so_far.rows)
 
-    report = load_file(world.services, file, on_page=told)
+    report = load_file(world.services, file, on_page=on_page)
 
     assert seen == [PAGE, 2 * PAGE, 2 * PAGE + 1]
     assert report.created == report.new_jobs == len(world.all_jobs) == 2 * PAGE + 1

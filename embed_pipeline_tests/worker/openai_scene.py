@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import SecretStr
 
 from embed_pipeline.domain.entity import NewEntity, version_of
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.window import RateLimit
-from embed_pipeline.providers import ProviderConfig, open_provider
+from embed_pipeline.providers import open_provider
+from embed_pipeline.settings import ProviderName, ProviderSettings
 from embed_pipeline.stores.queue.rate_limiter import SharedRateLimiter
 from embed_pipeline.usecases.entities.create import CreateReport, create_entities
 from embed_pipeline.worker.context import Services
@@ -59,17 +61,18 @@ class OpenAIWorld(World):
         **settings: Any,
     ) -> None:
         super().__init__(home, clock, **settings)
-        config = ProviderConfig(
-            model_name="text-embedding-3-small",
+        config = ProviderSettings(
+            name=ProviderName.OPENAI,
+            model="text-embedding-3-small",
             dimensions=DIMENSIONS,
-            api_key=KEY,
+            api_key=SecretStr(KEY),
             base_url=server.base_url,
             timeout=timeout,
         )
         limit = RateLimit(requests=budget, interval=MINUTE)
         self.services: Services = replace(
             self.services,
-            provider=open_provider("openai", config),
+            provider=open_provider(config),
             limiter=SharedRateLimiter(self.jobs.database, provider="openai", limit=limit),
         )
 

@@ -1,4 +1,4 @@
-"""When the provider does not answer: everybody pauses, and an outage fails nobody."""
+"""When the provider does not answer: all workers pause, and an outage fails no job."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_shared_request_that_fails_opens_the_breaker_and_strikes_without_an_atte
     world.fill(5)
     world.provider.script.append(error)
 
-    tally = world.run()
+    report = world.run()
 
     assert {(job.status, job.attempts, job.strikes) for job in world.all_jobs} == {
         (JobStatus.PENDING, 0, 1)
@@ -56,7 +56,7 @@ def test_shared_request_that_fails_opens_the_breaker_and_strikes_without_an_atte
     assert all(job.error == str(error) for job in world.all_jobs)
     breaker = world.jobs.breakers.read("mock")
     assert (breaker.level, breaker.until) == (1, world.clock.now() + SECOND)
-    assert (tally.stop_reason, tally.back_at) == (StopReason.REFUSED, breaker.until)
+    assert (report.stop_reason, report.back_at) == (StopReason.REFUSED, breaker.until)
     refusal = lease_batch(other.services, owner="worker-b").refusal
     assert refusal is not None
     assert refusal.reason is RefusalReason.BREAKER_OPEN
@@ -66,10 +66,10 @@ def test_lone_traveller_is_charged_an_attempt_and_backs_off(world: World) -> Non
     world.fill(1)
     world.provider.script.append(ProviderUnavailable("500"))
 
-    tally = world.run()
+    report = world.run()
 
     job = world.job_of(uid(0))
-    assert (job.status, job.attempts, tally.retried) == (JobStatus.PENDING, 1, 1)
+    assert (job.status, job.attempts, report.retried) == (JobStatus.PENDING, 1, 1)
     assert SECOND <= job.available_at - world.clock.now() <= 1.25 * SECOND
 
 
@@ -78,9 +78,9 @@ def test_first_failure_of_many_requests_releases_the_unsent_ones(build: Build) -
     world.fill(4)
     world.provider.script.append(ProviderUnavailable("500"))
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.requests, tally.retried, tally.released) == (1, 1, 3)
+    assert (report.requests, report.retried, report.released) == (1, 1, 3)
 
 
 def test_after_the_pause_one_job_probes_uncharged_and_goes_behind_the_next(world: World) -> None:
@@ -89,13 +89,13 @@ def test_after_the_pause_one_job_probes_uncharged_and_goes_behind_the_next(world
     world.run()
     world.clock.advance(SECOND)
 
-    tally = world.run()
+    report = world.run()
 
     assert world.provider.requests[1:] == [["entity 0\nnote 0"]], "one job, alone"
     probe = world.job_of(uid(0))
     assert (probe.status, probe.attempts, probe.strikes) == (JobStatus.PENDING, 0, 1)
     assert probe.available_at == world.clock.now() + 2 * SECOND
-    assert (tally.leased, tally.stop_reason) == (1, StopReason.REFUSED)
+    assert (report.leased, report.stop_reason) == (1, StopReason.REFUSED)
     assert world.jobs.breakers.read("mock").level == 2
 
     world.clock.advance(2 * SECOND)
@@ -111,10 +111,10 @@ def test_refused_probe_closes_the_breaker_too(world: World) -> None:
     world.clock.advance(SECOND)
     world.provider.script.append(InputRefused("400"))
 
-    tally = world.run()
+    report = world.run()
 
     assert not world.jobs.breakers.read("mock").is_open
-    assert (tally.failed, tally.embedded) == (1, 2)
+    assert (report.failed, report.embedded) == (1, 2)
 
 
 def test_answered_probe_closes_the_breaker_and_the_run_goes_on(world: World) -> None:
@@ -123,10 +123,10 @@ def test_answered_probe_closes_the_breaker_and_the_run_goes_on(world: World) -> 
     world.run()
     world.clock.advance(SECOND)
 
-    tally = world.run()
+    report = world.run()
 
     assert [len(request) for request in world.provider.requests] == [5, 1, 4]
-    assert (tally.embedded, tally.stop_reason) == (5, StopReason.QUEUE_EMPTY)
+    assert (report.embedded, report.stop_reason) == (5, StopReason.QUEUE_EMPTY)
     assert not world.jobs.breakers.read("mock").is_open
     assert world.jobs.health.report().status is HealthStatus.HEALTHY
 
@@ -154,9 +154,9 @@ def test_probe_that_sends_nothing_lets_the_next_one_probe_at_once(world: World) 
     world.create(twin)
     world.fill(5, first=2)
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.reused, tally.embedded, tally.stop_reason) == (1, 5, StopReason.QUEUE_EMPTY)
+    assert (report.reused, report.embedded, report.stop_reason) == (1, 5, StopReason.QUEUE_EMPTY)
     assert not world.jobs.breakers.read("mock").is_open
 
 
@@ -169,13 +169,13 @@ def test_probe_that_the_budget_denies_is_given_back(build: Build) -> None:
     world.spend(2)
 
     drain(world.services, owner="worker-a", first=probe)
-    tally = other.run(owner="worker-b")
+    report = other.run(owner="worker-b")
 
     assert probe.probe
-    assert tally.embedded == 3
+    assert report.embedded == 3
 
 
-def test_urgent_text_that_always_breaks_the_provider_starves_nobody(world: World) -> None:
+def test_urgent_text_that_always_breaks_the_provider_starves_no_job(world: World) -> None:
     world.fill(10)
     world.create(entity("bad", "poison"))
     force_embedding(world.services, key=uid("bad"))
@@ -190,7 +190,7 @@ def test_urgent_text_that_always_breaks_the_provider_starves_nobody(world: World
     assert {job.attempts for job in world.all_jobs if job.entity_uid != uid("bad")} == {0}
 
 
-def test_outage_of_many_pauses_fails_nobody_and_everything_is_embedded_afterwards(
+def test_outage_of_many_pauses_fails_no_job_and_everything_is_embedded_afterwards(
     build: Build,
 ) -> None:
     world = build(max_inputs=10)
@@ -263,7 +263,7 @@ def test_text_that_always_breaks_the_provider_fails_after_three_attempts_and_no_
     assert max(job.attempts for job in others) == 0
 
 
-def test_unclassified_error_of_a_provider_is_nobodys_end(world: World) -> None:
+def test_unclassified_error_of_a_provider_fails_no_job_at_once(world: World) -> None:
     world.fill(3)
     world.provider.script.append(ZeroDivisionError("a bug"))
 

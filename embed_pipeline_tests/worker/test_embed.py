@@ -25,11 +25,11 @@ def named(number: int, name: str, note: str) -> NewEntity:
 def test_every_entity_gets_exactly_the_vector_of_its_text(world: World) -> None:
     world.fill(30)
 
-    tally = world.run()
+    report = world.run()
 
     assert all(world.is_embedded(uid(number)) for number in range(30))
     assert world.count(JobStatus.COMPLETED) == 30
-    assert (tally.leased, tally.embedded, tally.stop_reason) == (30, 30, StopReason.QUEUE_EMPTY)
+    assert (report.leased, report.embedded, report.stop_reason) == (30, 30, StopReason.QUEUE_EMPTY)
     assert len(world.provider.requests) == 1
 
 
@@ -45,11 +45,11 @@ def test_requests_carry_no_more_inputs_than_the_provider_takes(build: Build) -> 
 def test_identical_texts_are_embedded_once_per_batch(world: World) -> None:
     world.create(*(named(number, "one name", "the same words") for number in range(5)))
 
-    tally = world.run()
+    report = world.run()
 
     assert world.provider.requests == [["one name\nthe same words"]]
     assert all(world.is_embedded(uid(number)) for number in range(5))
-    assert (tally.embedded, tally.reused) == (1, 4)
+    assert (report.embedded, report.reused) == (1, 4)
 
 
 def test_vector_of_the_same_text_is_reused_across_batches_without_a_call(world: World) -> None:
@@ -57,22 +57,24 @@ def test_vector_of_the_same_text_is_reused_across_batches_without_a_call(world: 
     world.run()
     world.create(named(1, "one name", "the same words"))
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.reused, len(world.provider.requests)) == (1, 1)
+    assert (report.reused, len(world.provider.requests)) == (1, 1)
     assert world.is_embedded(uid(1))
 
 
 @pytest.mark.parametrize("number", [0, np.nan, np.inf])
-def test_vector_that_another_program_spoilt_is_paid_for_again(world: World, number: float) -> None:
+def test_vector_that_another_program_made_invalid_is_paid_for_again(
+    world: World, number: float
+) -> None:
     world.create(named(0, "one name", "the same words"))
     world.run()
     world.spoil_vector(uid(0), number)
     world.create(named(1, "one name", "the same words"), entity(2))
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.embedded, tally.reused, tally.stop_reason) == (2, 0, StopReason.QUEUE_EMPTY)
+    assert (report.embedded, report.reused, report.stop_reason) == (2, 0, StopReason.QUEUE_EMPTY)
     assert world.is_embedded(uid(1))
     assert world.is_embedded(uid(2))
 
@@ -82,9 +84,9 @@ def test_forced_job_pays_again(world: World) -> None:
     world.run()
     force_embedding(world.services, entity_name="entity 0")
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.embedded, len(world.provider.requests)) == (1, 2)
+    assert (report.embedded, len(world.provider.requests)) == (1, 2)
     assert not world.job_of(uid(0)).force
 
 
@@ -94,9 +96,9 @@ def test_forced_job_pays_again_beside_a_twin_that_reuses(world: World) -> None:
     world.create(named(1, "one name", "the same words"))
     force_embedding(world.services, key=uid(0))
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.embedded, tally.reused, len(world.provider.requests)) == (1, 1, 2)
+    assert (report.embedded, report.reused, len(world.provider.requests)) == (1, 1, 2)
 
 
 def test_already_embedded_job_completes_without_a_call(build: Build) -> None:
@@ -105,19 +107,19 @@ def test_already_embedded_job_completes_without_a_call(build: Build) -> None:
     world.run()
     world.reopen_jobs()
 
-    tally = other.run(owner="worker-b")
+    report = other.run(owner="worker-b")
 
-    assert (tally.reused, tally.embedded, other.provider.requests) == (2, 0, [])
+    assert (report.reused, report.embedded, other.provider.requests) == (2, 0, [])
     assert world.count(JobStatus.COMPLETED) == 2
 
 
-def test_huge_text_travels_in_a_request_of_its_own(world: World) -> None:
+def test_huge_text_is_sent_in_a_request_of_its_own(world: World) -> None:
     world.create(entity(0), entity(1, "word " * 400_000), entity(2))
 
-    tally = world.run()
+    report = world.run()
 
     assert [len(request) for request in world.provider.requests] == [1, 1, 1]
-    assert tally.embedded == 3
+    assert report.embedded == 3
     assert world.is_embedded(uid(1))
 
 
@@ -130,11 +132,11 @@ def test_worker_clock_off_by_an_hour_changes_nothing(
     world.fill(5)
     held_by_other = world.lease(1, owner="worker-b")
 
-    tally = run_until_empty(
+    report = run_until_empty(
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(HOUR)
     )
 
-    assert (tally.embedded, tally.lost) == (4, 0)
+    assert (report.embedded, report.lost) == (4, 0)
     assert world.job_of(uid(0)).lock_owner == "worker-b", "a live lease is not taken"
     assert world.jobs.heartbeat(held_by_other, held_by_other.job_ids).done
     assert 60 <= world.clock.monotonic() <= 70, "the budget is waited for by its own clock"

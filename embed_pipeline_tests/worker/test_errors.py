@@ -36,15 +36,15 @@ CRITICAL_ERRORS = [
 # -- 429 --------------------------------------------------------------------------------------
 
 
-def test_429_pauses_everybody_until_retry_after_and_charges_nobody(build: Build) -> None:
+def test_429_pauses_all_workers_until_retry_after_and_charges_no_job(build: Build) -> None:
     world, other = build(requests=100), build(requests=100)
     world.fill(3)
     world.provider.script.append(RateLimited("slow down", retry_after=30 * SECOND))
     now = world.clock.now()
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.stop_reason, tally.back_at) == (StopReason.BUDGET_SPENT, now + 30 * SECOND)
+    assert (report.stop_reason, report.back_at) == (StopReason.BUDGET_SPENT, now + 30 * SECOND)
     assert {(job.status, job.attempts, job.strikes) for job in world.all_jobs} == {
         (JobStatus.PENDING, 0, 0)
     }
@@ -63,9 +63,9 @@ def test_429_without_retry_after_pauses_for_ten_seconds(build: Build) -> None:
     world.provider.script.append(RateLimited("slow down"))
     now = world.clock.now()
 
-    tally = world.run()
+    report = world.run()
 
-    assert tally.back_at == now + 10 * SECOND
+    assert report.back_at == now + 10 * SECOND
     assert world.job_of(uid(0)).attempts == 0
 
 
@@ -73,10 +73,10 @@ def test_429_that_calls_the_request_too_large_halves_it(world: World) -> None:
     world.fill(4)
     world.provider.script.append(InputTooLarge("Request too large"))
 
-    tally = world.run()
+    report = world.run()
 
     assert [len(request) for request in world.provider.requests] == [4, 2, 2]
-    assert (tally.embedded, tally.failed) == (4, 0)
+    assert (report.embedded, report.failed) == (4, 0)
 
 
 def test_one_text_that_is_too_large_alone_fails_for_good(world: World) -> None:
@@ -100,10 +100,10 @@ def test_critical_error_stops_the_batch_and_releases_the_rest(
     world.fill(6)
     world.provider.script.extend([None, error])
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.requests, tally.embedded, tally.deferred, tally.released) == (2, 2, 2, 2)
-    assert (tally.stop_reason, tally.critical) == (StopReason.HALTED, str(error))
+    assert (report.requests, report.embedded, report.deferred, report.released) == (2, 2, 2, 2)
+    assert (report.stop_reason, report.critical) == (StopReason.HALTED, str(error))
     started = world.job_of(uid(2))
     assert (started.status, started.attempts, started.strikes) == (JobStatus.PENDING, 0, 0)
     assert (started.error, started.error_category) == (str(error), ErrorCategory.CRITICAL)
@@ -135,10 +135,10 @@ def test_switch_is_read_before_each_request(build: Build) -> None:
     world.fill(3)
     world.provider.script.append(lambda _: world.jobs.switch.pause("lunch"))
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.requests, tally.embedded, tally.released) == (1, 1, 2)
-    assert tally.stop_reason is StopReason.REFUSED
+    assert (report.requests, report.embedded, report.released) == (1, 1, 2)
+    assert report.stop_reason is StopReason.REFUSED
 
 
 def test_error_of_a_request_sent_before_a_resume_does_not_halt_again(world: World) -> None:
@@ -167,10 +167,10 @@ def test_one_poison_text_of_a_hundred_fails_alone_within_few_calls(world: World)
     world.fill(36, first=63)
     world.provider.always = refuse_poison
 
-    tally = world.run()
+    report = world.run()
 
     bad = world.job_of(uid("bad"))
-    assert (tally.embedded, tally.failed) == (99, 1)
+    assert (report.embedded, report.failed) == (99, 1)
     assert all(world.is_embedded(uid(number)) for number in range(99))
     assert (bad.status, bad.error_category) == (JobStatus.FAILED, ErrorCategory.PERMANENT)
     assert (bad.attempts, bad.error_type) == (1, "InputRefused")
@@ -178,7 +178,7 @@ def test_one_poison_text_of_a_hundred_fails_alone_within_few_calls(world: World)
     assert not world.jobs.breakers.read("mock").is_open, "the provider did answer"
 
 
-def test_poison_text_that_two_entities_share_fails_both_and_nobody_else(world: World) -> None:
+def test_poison_text_that_two_entities_share_fails_both_and_no_other(world: World) -> None:
     twins = [
         type(entity(0))(uid=uid(n), name="twin", properties={"observations": ("poison",)})
         for n in range(2)

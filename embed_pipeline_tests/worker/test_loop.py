@@ -26,11 +26,11 @@ def test_worker_recovers_once_before_its_first_lease(world: World, logs: Logbook
     world.lease(owner="crashed")
     world.clock.advance(5 * MINUTE + SECOND)
 
-    tally = run_until_empty(
+    report = run_until_empty(
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
-    assert (tally.embedded, world.count(JobStatus.COMPLETED)) == (2, 2)
+    assert (report.embedded, world.count(JobStatus.COMPLETED)) == (2, 2)
     assert len(logs.of("jobs.recovered")) == 1
     assert logs.events.index("jobs.recovered") < logs.events.index("jobs.leased")
     entry = logs.of("jobs.recovered")[0]
@@ -68,12 +68,12 @@ def test_job_with_live_lease_is_not_recovered(world: World) -> None:
     world.lease(owner="worker-b")
     world.clock.advance(5 * MINUTE)
 
-    tally = run_until_empty(
+    report = run_until_empty(
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
     job = world.job_of(uid(0))
-    assert (job.status, job.lock_owner, tally.leased) == (JobStatus.PROCESSING, "worker-b", 0)
+    assert (job.status, job.lock_owner, report.leased) == (JobStatus.PROCESSING, "worker-b", 0)
 
 
 def test_no_interval_means_no_recovery(world: World, logs: Logbook) -> None:
@@ -101,11 +101,11 @@ def test_recovery_that_fails_is_logged_and_the_run_goes_on(
 
     monkeypatch.setattr(world.jobs, "recover_stale", failing)
 
-    tally = run_until_empty(
+    report = run_until_empty(
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
-    assert tally.embedded == 2
+    assert report.embedded == 2
     assert logs.of("recovery.failed")[0]["message"] == str(error)
 
 
@@ -127,11 +127,11 @@ def test_crashed_workers_jobs_are_finished_by_another_without_an_attempt(build: 
     world.jobs.complete(lease, lease.job_ids[:1], reason="its vector was lost with the disk")
     world.clock.advance(5 * MINUTE + SECOND)
 
-    tally = run_until_empty(
+    report = run_until_empty(
         other.services, owner="worker-b", recovery_interval=MINUTE, deadline=other.deadline()
     )
 
-    assert tally.embedded == 3
+    assert report.embedded == 3
     assert all(job.attempts == 0 for job in world.all_jobs)
 
 
@@ -139,11 +139,11 @@ def test_loop_waits_for_a_retry_and_ends_with_an_empty_queue(world: World) -> No
     world.fill(1)
     world.provider.script.append(ProviderUnavailable("500"))
 
-    tally = run_until_empty(
+    report = run_until_empty(
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
-    assert (tally.retried, tally.embedded, tally.stop_reason) == (1, 1, StopReason.QUEUE_EMPTY)
+    assert (report.retried, report.embedded, report.stop_reason) == (1, 1, StopReason.QUEUE_EMPTY)
     assert world.job_of(uid(0)).attempts == 1
 
 
@@ -161,11 +161,11 @@ def test_loop_goes_on_after_a_429_whose_pause_is_over_at_once(
 
     monkeypatch.setattr(world.limiter, "pause", past)
 
-    tally = run_until_empty(
+    report = run_until_empty(
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
-    assert (tally.embedded, tally.stop_reason) == (3, StopReason.QUEUE_EMPTY)
+    assert (report.embedded, report.stop_reason) == (3, StopReason.QUEUE_EMPTY)
 
 
 def test_loop_goes_on_after_a_failure_when_anothers_probe_has_closed_the_breaker(
@@ -181,11 +181,11 @@ def test_loop_goes_on_after_a_failure_when_anothers_probe_has_closed_the_breaker
 
     world.provider.script.append(straggle)
 
-    tally = run_until_empty(
+    report = run_until_empty(
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
-    assert (tally.embedded, tally.stop_reason) == (3, StopReason.QUEUE_EMPTY)
+    assert (report.embedded, report.stop_reason) == (3, StopReason.QUEUE_EMPTY)
 
 
 def test_loop_goes_on_after_a_critical_error_from_before_a_resume(world: World) -> None:
@@ -198,22 +198,22 @@ def test_loop_goes_on_after_a_critical_error_from_before_a_resume(world: World) 
 
     world.provider.script.append(resumed_meanwhile)
 
-    tally = run_until_empty(
+    report = run_until_empty(
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
-    assert (tally.embedded, tally.stop_reason) == (3, StopReason.QUEUE_EMPTY)
+    assert (report.embedded, report.stop_reason) == (3, StopReason.QUEUE_EMPTY)
 
 
 def test_loop_ends_when_its_time_is_up(build: Build) -> None:
     world = build(max_inputs=1, requests=1)
     world.fill(100)
 
-    tally = run_until_empty(
+    report = run_until_empty(
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(3 * MINUTE)
     )
 
-    assert 3 <= tally.embedded <= 4
+    assert 3 <= report.embedded <= 4
     assert world.count(JobStatus.PROCESSING) == 0
     assert world.clock.monotonic() <= 190
 
@@ -222,28 +222,28 @@ def test_loop_does_not_wait_for_a_budget_when_nothing_is_left(build: Build) -> N
     world = build(max_inputs=1, requests=2)
     world.fill(2)
 
-    tally = run_until_empty(
+    report = run_until_empty(
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
-    assert (tally.stop_reason, world.clock.monotonic()) == (StopReason.QUEUE_EMPTY, 0)
+    assert (report.stop_reason, world.clock.monotonic()) == (StopReason.QUEUE_EMPTY, 0)
 
 
 def test_halted_queue_ends_the_loop(world: World) -> None:
     world.fill(1)
     world.jobs.switch.halt("disk full", seen=0)
 
-    tally = run_until_empty(
+    report = run_until_empty(
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
-    assert (tally.stop_reason, world.clock.monotonic()) == (StopReason.REFUSED, 0)
+    assert (report.stop_reason, world.clock.monotonic()) == (StopReason.REFUSED, 0)
 
 
 def test_every_batch_is_reported_while_the_run_goes_on(world: World) -> None:
     world.fill(5)
     seen: list[int] = []
 
-    drain(world.services, owner="a", limit=2, on_batch=lambda tally: seen.append(tally.embedded))
+    drain(world.services, owner="a", limit=2, on_batch=lambda report: seen.append(report.embedded))
 
     assert seen == [2, 4, 5]

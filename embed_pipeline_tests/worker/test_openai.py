@@ -51,11 +51,11 @@ def test_every_entity_gets_the_vector_of_its_text_even_from_swapped_rows(
     server.inject(SWAPPED_ROWS)
     world.fill(20)
 
-    tally = drain(world.services, owner="worker-a")
+    report = drain(world.services, owner="worker-a")
 
     assert all(world.is_embedded(uid(number)) for number in range(20))
-    assert (tally.embedded, len(server.requests)) == (20, 1)
-    assert tally.tokens == server.requests[0].tokens
+    assert (report.embedded, len(server.requests)) == (20, 1)
+    assert report.tokens == server.requests[0].tokens
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_429_pauses_and_then_everything_is_embedded(
     server.inject(fault)
     world.fill(3)
 
-    tally = drain(world.services, owner="worker-a")
+    report = drain(world.services, owner="worker-a")
 
-    assert (tally.stop_reason, tally.back_at) == (
+    assert (report.stop_reason, report.back_at) == (
         StopReason.BUDGET_SPENT,
         world.clock.now() + pause,
     )
@@ -91,7 +91,7 @@ def test_429_pauses_and_then_everything_is_embedded(
     ],
     ids=["401", "403", "404", "insufficient_quota", "billing_not_active"],
 )
-def test_critical_answer_halts_the_queue_and_charges_nobody(
+def test_critical_answer_halts_the_queue_and_charges_no_job(
     world: OpenAIWorld, server: OpenAIServer, fault: Fault
 ) -> None:
     server.inject(fault)
@@ -101,7 +101,7 @@ def test_critical_answer_halts_the_queue_and_charges_nobody(
     drain(world.services, owner="worker-b")
 
     assert world.jobs.switch.read().state is SwitchState.HALTED
-    assert len(server.requests) == 1, "no later lease until somebody resumes"
+    assert len(server.requests) == 1, "no later lease until a person resumes"
     job = world.job_of(uid(0))
     assert (job.status, job.attempts) == (JobStatus.PENDING, 0)
     assert job.error_category is ErrorCategory.CRITICAL
@@ -114,7 +114,7 @@ def test_critical_answer_halts_the_queue_and_charges_nobody(
     [server_error(), HANG, DROP, html_page(), NAN_ROW],
     ids=["500", "timeout", "dropped", "HTML", "NaN"],
 )
-def test_request_wide_fault_opens_the_breaker_and_charges_nobody_of_many(
+def test_request_wide_fault_opens_the_breaker_and_charges_no_job_of_many(
     world: OpenAIWorld, server: OpenAIServer, fault: Fault
 ) -> None:
     server.inject(fault)
@@ -138,9 +138,9 @@ def test_400_for_one_text_of_a_hundred_embeds_the_other_99(
     server.fault_for = poison
     world.fill(100)
 
-    tally = drain(world.services, owner="worker-a")
+    report = drain(world.services, owner="worker-a")
 
-    assert (tally.embedded, tally.failed) == (99, 1)
+    assert (report.embedded, report.failed) == (99, 1)
     assert world.job_of(uid(41)).error_category is ErrorCategory.PERMANENT
     assert len(server.requests) <= 2 * ceil(log2(100)) + 1
 
@@ -153,15 +153,15 @@ def test_400_for_one_text_of_a_hundred_embeds_the_other_99(
     ],
     ids=["named by the server", "found by a harmless text"],
 )
-def test_setting_that_the_server_refuses_halts_the_queue_and_fails_nobody(
+def test_setting_that_the_server_refuses_halts_the_queue_and_fails_no_job(
     world: OpenAIWorld, server: OpenAIServer, fault: Fault, calls: int
 ) -> None:
     server.fault_for = lambda _: fault
     world.fill(50)
 
-    tally = drain(world.services, owner="worker-a")
+    report = drain(world.services, owner="worker-a")
 
-    assert tally.stop_reason is StopReason.HALTED
+    assert report.stop_reason is StopReason.HALTED
     assert world.jobs.switch.read().state is SwitchState.HALTED
     assert {(job.status, job.attempts) for job in world.all_jobs} == {(JobStatus.PENDING, 0)}
     assert len(server.requests) <= calls
@@ -170,15 +170,15 @@ def test_setting_that_the_server_refuses_halts_the_queue_and_fails_nobody(
     assert drain(world.services, owner="worker-a").embedded == 50
 
 
-def test_queue_of_nothing_but_refused_texts_fails_them_and_halts_nobody(
+def test_queue_of_nothing_but_refused_texts_fails_them_and_is_not_halted(
     world: OpenAIWorld, server: OpenAIServer
 ) -> None:
     server.fault_for = lambda texts: refusal(400) if any("note" in text for text in texts) else None
     world.fill(5)
 
-    tally = drain(world.services, owner="worker-a")
+    report = drain(world.services, owner="worker-a")
 
-    assert (tally.failed, tally.stop_reason) == (5, StopReason.QUEUE_EMPTY)
+    assert (report.failed, report.stop_reason) == (5, StopReason.QUEUE_EMPTY)
     assert {job.error_type for job in world.all_jobs} == {"InputRefused"}
     asked = [request.texts for request in server.requests]
     assert asked.count((HARMLESS.text,)) == 1, "one more call for the whole run"

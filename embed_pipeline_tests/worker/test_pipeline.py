@@ -32,7 +32,7 @@ from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND
 from embed_pipeline_tests.stores.sqlite_queue import run_sql
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.scene import World, entity, uid
-from embed_pipeline_tests.worker.test_drain import Interrupt
+from embed_pipeline_tests.worker.test_run import Interrupt
 
 PATIENCE = 10.0
 WIDE = RunLimits(concurrency=3, writers=2, ahead=1, write_size=2)
@@ -69,9 +69,9 @@ def test_several_requests_are_under_way_at_once(build: Build) -> None:
     world.fill(12)
     world.provider.always = Together(3)
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.embedded, tally.requests) == (12, 6)
+    assert (report.embedded, report.requests) == (12, 6)
     assert all(world.is_embedded(uid(number)) for number in range(12))
 
 
@@ -82,9 +82,9 @@ def test_never_more_requests_are_under_way_than_configured(build: Build, limit: 
     crowd = Crowd()
     world.provider.always = crowd
 
-    tally = world.run(limit=limit)
+    report = world.run(limit=limit)
 
-    assert tally.embedded == 40
+    assert report.embedded == 40
     assert crowd.most <= 3
 
 
@@ -93,10 +93,10 @@ def test_next_batch_is_leased_while_a_request_is_under_way(build: Build) -> None
     world.fill(4)
     world.provider.always = Together(2)
 
-    tally = world.run(limit=2)
+    report = world.run(limit=2)
 
     assert [len(request) for request in world.provider.requests] == [2, 2]
-    assert tally.embedded == 4
+    assert report.embedded == 4
 
 
 def test_next_batch_is_leased_while_the_only_request_is_under_way(
@@ -144,9 +144,9 @@ def test_writers_that_fall_behind_hold_up_further_requests(build: Build) -> None
 
     world.graph.on_write = stuck
 
-    tally = world.run()
+    report = world.run()
 
-    assert tally.embedded == 40
+    assert report.embedded == 40
     # The pages of two requests may wait, the page under way aside: then nothing more is paid for.
     assert sent_while_stuck[0] <= 3
 
@@ -164,9 +164,9 @@ def test_run_holds_no_more_batches_than_its_plan_allows(build: Build, concurrenc
 
     world.graph.on_write = stuck
 
-    tally = world.run(limit=2)
+    report = world.run(limit=2)
 
-    assert tally.embedded == 60
+    assert report.embedded == 60
     assert 0 < held[0] <= 2 * world.services.run_limits.most_batches
 
 
@@ -186,16 +186,16 @@ def test_answers_under_way_are_kept_when_another_request_meets_429(build: Build)
 
     world.provider.always = answer
 
-    tally = world.run()
+    report = world.run()
 
-    assert tally.stop_reason is StopReason.BUDGET_SPENT
-    assert tally.embedded >= 4, "the two beside it, and what was sent before it was known"
-    assert tally.embedded + tally.released == 12
+    assert report.stop_reason is StopReason.BUDGET_SPENT
+    assert report.embedded >= 4, "the two beside it, and what was sent before it was known"
+    assert report.embedded + report.released == 12
     assert {(job.attempts, job.strikes) for job in world.all_jobs} == {(0, 0)}
-    assert tally.back_at == world.clock.now() + 30 * SECOND
+    assert report.back_at == world.clock.now() + 30 * SECOND
 
 
-def test_requests_that_fail_together_open_the_breaker_once_and_charge_nobody(build: Build) -> None:
+def test_requests_that_fail_together_open_the_breaker_once_and_charge_no_job(build: Build) -> None:
     world = build(max_inputs=2, run_limits=WIDE)
     world.fill(12)
     meet = Together(3)
@@ -206,9 +206,9 @@ def test_requests_that_fail_together_open_the_breaker_once_and_charge_nobody(bui
 
     world.provider.always = broken
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.requests, tally.deferred, tally.released) == (3, 6, 6)
+    assert (report.requests, report.deferred, report.released) == (3, 6, 6)
     assert world.jobs.breakers.read("mock").level == 1
     assert world.jobs.health.report().consecutive_failures == 1
     assert {(job.status, job.attempts) for job in world.all_jobs} == {(JobStatus.PENDING, 0)}
@@ -227,11 +227,11 @@ def test_critical_error_beside_good_answers_keeps_them_and_halts(build: Build) -
 
     world.provider.always = answer
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.stop_reason, tally.critical) == (StopReason.HALTED, "key revoked")
-    assert tally.embedded >= 4, "the two beside it, and what was sent before it was known"
-    assert (tally.deferred, tally.embedded + tally.released) == (2, 10)
+    assert (report.stop_reason, report.critical) == (StopReason.HALTED, "key revoked")
+    assert report.embedded >= 4, "the two beside it, and what was sent before it was known"
+    assert (report.deferred, report.embedded + report.released) == (2, 10)
     assert not world.jobs.switch.read().is_running
 
 
@@ -241,9 +241,9 @@ def test_full_disk_of_the_graph_defers_every_vector_that_waits(build: Build) -> 
     world.provider.always = Together(3)
     world.graph.trouble_with_writes.extend([StoreFull("disk full")] * 6)
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.stop_reason, tally.embedded) == (StopReason.HALTED, 0)
+    assert (report.stop_reason, report.embedded) == (StopReason.HALTED, 0)
     assert {(job.status, job.attempts) for job in world.all_jobs} == {(JobStatus.PENDING, 0)}
 
 
@@ -258,13 +258,13 @@ def test_poison_text_is_found_while_other_requests_go_on(build: Build) -> None:
 
     world.provider.always = refuse
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.embedded, tally.failed) == (63, 1)
+    assert (report.embedded, report.failed) == (63, 1)
     assert len(world.provider.requests) <= 4 + 2 * 4
 
 
-# -- suspects travel alone ---------------------------------------------------------------------
+# -- suspects are held alone -------------------------------------------------------------------
 
 
 def test_suspects_are_embedded_while_the_run_holds_nothing_else(
@@ -292,9 +292,9 @@ def test_suspects_are_embedded_while_the_run_holds_nothing_else(
     monkeypatch.setattr(world.jobs, "lease", watched)
     world.provider.always = look
 
-    tally = world.run(limit=2)
+    report = world.run(limit=2)
 
-    assert tally.embedded == 12
+    assert report.embedded == 12
     assert held["entity 6\nnote 6"] == {uid(6)}
 
 
@@ -324,16 +324,16 @@ def test_probe_that_comes_to_a_run_which_holds_others_is_given_back_at_once(
     monkeypatch.setattr(world.jobs.breakers, "give_back_probe", watched)
     world.provider.script.append(lambda _: _must(free_again.wait(PATIENCE)))
 
-    tally = world.run(limit=2)
+    report = world.run(limit=2)
 
     assert leases[1].probe
-    assert (tally.embedded, tally.stop_reason) == (6, StopReason.QUEUE_EMPTY)
+    assert (report.embedded, report.stop_reason) == (6, StopReason.QUEUE_EMPTY)
 
 
 # -- the budget --------------------------------------------------------------------------------
 
 
-def test_grant_that_grew_old_before_it_was_sent_is_given_back_and_taken_anew(
+def test_grant_that_grew_old_before_it_was_sent_is_given_back_and_taken_again(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = build(requests=5)
@@ -350,9 +350,9 @@ def test_grant_that_grew_old_before_it_was_sent_is_given_back_and_taken_anew(
 
     monkeypatch.setattr(world.limiter, "take", slow_take)
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.embedded, tally.requests, len(taken)) == (1, 1, 2)
+    assert (report.embedded, report.requests, len(taken)) == (1, 1, 2)
     assert world.limiter.allowance().requests == 4, "the old grant is not lost"
 
 
@@ -362,11 +362,11 @@ def test_short_interval_sends_though_the_queue_takes_longer_than_a_sub_bucket(
     world = build(requests=5, interval=SECOND)
     world.fill(1)
     taken: list[Spent] = []
-    read, take = world.jobs.switch.read, world.limiter.take
+    read, take = world.jobs.control_state, world.limiter.take
 
-    def slow_read() -> object:
+    def slow_read(*, provider: str) -> object:
         world.clock.advance(300 * MILLISECOND)
-        return read()
+        return read(provider=provider)
 
     def slow_take(cost: Spent) -> object:
         taken.append(cost)
@@ -374,21 +374,21 @@ def test_short_interval_sends_though_the_queue_takes_longer_than_a_sub_bucket(
         world.clock.advance(100 * MILLISECOND)
         return take(cost)
 
-    monkeypatch.setattr(world.jobs.switch, "read", slow_read)
+    monkeypatch.setattr(world.jobs, "control_state", slow_read)
     monkeypatch.setattr(world.limiter, "take", slow_take)
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.embedded, len(taken)) == (1, 1)
+    assert (report.embedded, len(taken)) == (1, 1)
 
 
 def test_parallel_requests_never_overdraw_the_budget(build: Build) -> None:
     world = build(max_inputs=1, requests=4, run_limits=WIDE)
     world.fill(10)
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.requests, tally.embedded, tally.stop_reason) == (4, 4, StopReason.BUDGET_SPENT)
+    assert (report.requests, report.embedded, report.stop_reason) == (4, 4, StopReason.BUDGET_SPENT)
     assert world.count(JobStatus.PROCESSING) == 0
 
 
@@ -435,13 +435,13 @@ def test_jobs_that_a_graph_forgets_to_report_are_given_back_at_the_end(
     monkeypatch.setattr(world.graph, "write_vectors", forgetful)
     before = heartbeats()
 
-    tally = world.run()
+    run_report = world.run()
 
-    assert (tally.embedded, tally.released) == (1, 2)
+    assert (run_report.embedded, run_report.released) == (1, 2)
     assert heartbeats() <= before
 
 
-# -- told to stop ------------------------------------------------------------------------------
+# -- stopped -----------------------------------------------------------------------------------
 
 
 def test_all_answers_that_arrive_after_an_interrupt_are_kept_and_leases_given_back(
@@ -478,9 +478,9 @@ def test_time_that_is_up_lets_what_is_under_way_finish(build: Build) -> None:
 
     world.provider.always = slow
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.embedded, tally.released, tally.stop_reason) == (3, 6, StopReason.TIME_UP)
+    assert (report.embedded, report.released, report.stop_reason) == (3, 6, StopReason.TIME_UP)
 
 
 def test_lease_that_comes_in_after_the_end_is_given_back(build: Build, world: World) -> None:
@@ -489,9 +489,9 @@ def test_lease_that_comes_in_after_the_end_is_given_back(build: Build, world: Wo
     deadline = Deadline(world.clock, limit=None)
     deadline.stop()
 
-    tally = drain(world.services, owner="worker-a", first=lease, deadline=deadline)
+    report = drain(world.services, owner="worker-a", first=lease, deadline=deadline)
 
-    assert (tally.released, tally.stop_reason) == (2, StopReason.STOPPED)
+    assert (report.released, report.stop_reason) == (2, StopReason.STOPPED)
     assert world.count(JobStatus.PENDING) == 4
 
 

@@ -24,10 +24,10 @@ def test_exhausted_limiter_releases_unstarted_jobs(build: Build, logs: Logbook) 
     lease = lease_batch(world.services, owner="worker-a", limit=10)
     world.spend(7)
 
-    tally = drain(world.services, owner=lease.owner, first=lease, deadline=world.deadline())
+    report = drain(world.services, owner=lease.owner, first=lease, deadline=world.deadline())
 
-    assert (tally.leased, tally.requests, tally.embedded, tally.released) == (10, 3, 3, 7)
-    assert tally.stop_reason is StopReason.BUDGET_SPENT
+    assert (report.leased, report.requests, report.embedded, report.released) == (10, 3, 3, 7)
+    assert report.stop_reason is StopReason.BUDGET_SPENT
     done = [job.entity_uid for job in world.all_jobs if job.status is JobStatus.COMPLETED]
     assert done == [uid(0), uid(1), uid(2)]
     back = [job for job in world.all_jobs if job.status is JobStatus.PENDING]
@@ -47,9 +47,9 @@ def test_failed_and_successful_started_jobs_both_end_before_the_rest_is_released
     lease = lease_batch(world.services, owner="worker-a", limit=10)
     world.spend(7)
 
-    tally = drain(world.services, owner=lease.owner, first=lease, deadline=world.deadline())
+    report = drain(world.services, owner=lease.owner, first=lease, deadline=world.deadline())
 
-    assert (tally.embedded, tally.failed, tally.released) == (2, 1, 7)
+    assert (report.embedded, report.failed, report.released) == (2, 1, 7)
 
 
 def test_lease_takes_no_more_than_the_budget_can_serve(build: Build) -> None:
@@ -67,11 +67,11 @@ def test_spent_budget_refuses_the_lease_and_says_until_when(build: Build) -> Non
     world.fill(3)
     world.spend(2)
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.leased, tally.stop_reason) == (0, StopReason.BUDGET_SPENT)
-    assert tally.back_at is not None
-    assert MINUTE <= tally.back_at - world.clock.now() <= MINUTE + SECOND
+    assert (report.leased, report.stop_reason) == (0, StopReason.BUDGET_SPENT)
+    assert report.back_at is not None
+    assert MINUTE <= report.back_at - world.clock.now() <= MINUTE + SECOND
     refusal = lease_batch(world.services, owner="worker-a").refusal
     assert refusal is not None
     assert refusal.reason is RefusalReason.BUDGET_SPENT
@@ -81,11 +81,11 @@ def test_run_waits_for_the_budget_and_embeds_everything(build: Build) -> None:
     world = build(max_inputs=1, requests=2)
     world.fill(5)
 
-    tally = run_until_empty(
+    report = run_until_empty(
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline()
     )
 
-    assert (tally.embedded, tally.stop_reason) == (5, StopReason.QUEUE_EMPTY)
+    assert (report.embedded, report.stop_reason) == (5, StopReason.QUEUE_EMPTY)
     assert world.clock.monotonic() >= 120
 
 

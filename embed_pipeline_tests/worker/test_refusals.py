@@ -35,44 +35,44 @@ def refuse_but_the_harmless(texts: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize(("budget", "jobs"), [(1, 1), (1, 4), (2, 4), (5, 16), (20, 300)])
-def test_setting_that_is_refused_fails_nobody_however_small_the_budget(
+def test_setting_that_is_refused_fails_no_job_however_small_the_budget(
     build: Build, budget: int, jobs: int
 ) -> None:
     world = build(requests=budget)
     world.fill(jobs)
     world.provider.always = refuse_all
 
-    tally = world.run()
+    report = world.run()
     for _ in range(10):
-        if tally.stop_reason is StopReason.HALTED:
+        if report.stop_reason is StopReason.HALTED:
             break
         world.clock.advance(2 * MINUTE)
-        tally = world.run()
+        report = world.run()
 
-    assert tally.stop_reason is StopReason.HALTED
+    assert report.stop_reason is StopReason.HALTED
     assert {(job.status, job.attempts) for job in world.all_jobs} == {(JobStatus.PENDING, 0)}
 
 
-def test_rate_limit_met_by_the_check_pauses_everybody_and_fails_nobody(build: Build) -> None:
+def test_rate_limit_met_by_the_check_pauses_all_workers_and_fails_no_job(build: Build) -> None:
     world = build(requests=10)
     world.fill(2)
     error = RateLimited("429", retry_after=30 * SECOND)
     world.provider.always = refuse_all_and_answer_the_check_with(error)
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.stop_reason, tally.failed) == (StopReason.BUDGET_SPENT, 0)
+    assert (report.stop_reason, report.failed) == (StopReason.BUDGET_SPENT, 0)
     assert world.limiter.allowance().back_at == world.clock.now() + 30 * SECOND
     assert {(job.status, job.attempts) for job in world.all_jobs} == {(JobStatus.PENDING, 0)}
 
 
-def test_outage_met_by_the_check_opens_the_breaker_and_charges_nobody(world: World) -> None:
+def test_outage_met_by_the_check_opens_the_breaker_and_charges_no_job(world: World) -> None:
     world.fill(2)
     world.provider.always = refuse_all_and_answer_the_check_with(ProviderUnavailable("503"))
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.stop_reason, tally.failed) == (StopReason.REFUSED, 0)
+    assert (report.stop_reason, report.failed) == (StopReason.REFUSED, 0)
     assert world.jobs.breakers.read("mock").is_open
     assert {(job.status, job.attempts, job.strikes) for job in world.all_jobs} == {
         (JobStatus.PENDING, 0, 0)
@@ -84,9 +84,9 @@ def test_check_is_counted_as_any_request(build: Build) -> None:
     world.fill(1)
     world.provider.always = refuse_but_the_harmless
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.failed, tally.requests) == (1, 2)
+    assert (report.failed, report.requests) == (1, 2)
     assert world.limiter.allowance().requests == 8
     assert world.jobs.counters.read()["provider_requests"] == 2
 
@@ -113,9 +113,9 @@ def test_entities_with_one_text_are_not_charged_for_each_other(world: World) -> 
     world.create(*(replace(entity(number, "the same"), name="one name") for number in range(5)))
     world.provider.script.append(ProviderUnavailable("503"))
 
-    tally = world.run()
+    report = world.run()
 
-    assert tally.deferred == 5
+    assert report.deferred == 5
     assert {(job.attempts, job.strikes) for job in world.all_jobs} == {(0, 1)}
     assert world.jobs.health.report().consecutive_failures == 1
 
@@ -124,6 +124,6 @@ def test_outage_of_a_lone_job_counts_once_in_the_health(world: World) -> None:
     world.fill(1)
     world.provider.script.append(ProviderUnavailable("503"))
 
-    tally = world.run()
+    report = world.run()
 
-    assert (tally.retried, world.jobs.health.report().consecutive_failures) == (1, 1)
+    assert (report.retried, world.jobs.health.report().consecutive_failures) == (1, 1)

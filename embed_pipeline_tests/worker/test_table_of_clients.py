@@ -34,9 +34,9 @@ def world(tmp_path: Path, clock: FakeClock, server: OpenAIServer) -> Iterator[Op
 def test_5_000_short_texts_take_3_requests(world: OpenAIWorld, server: OpenAIServer) -> None:
     world.fill(5_000)
 
-    tally = drain(world.services, owner="worker-a")
+    report = drain(world.services, owner="worker-a")
 
-    assert (tally.embedded, len(server.requests)) == (5_000, 3)
+    assert (report.embedded, len(server.requests)) == (5_000, 3)
 
 
 def test_500_texts_of_1_000_tokens_are_embedded_within_the_limit_of_a_request(
@@ -44,9 +44,9 @@ def test_500_texts_of_1_000_tokens_are_embedded_within_the_limit_of_a_request(
 ) -> None:
     world.create(*(entity(number, f"{number}{THOUSAND}") for number in range(500)))
 
-    tally = drain(world.services, owner="worker-a")
+    report = drain(world.services, owner="worker-a")
 
-    assert (tally.embedded, tally.failed, tally.truncated) == (500, 0, 0)
+    assert (report.embedded, report.failed, report.truncated) == (500, 0, 0)
     assert {request.status for request in server.requests} == {200}
     assert len(server.requests) == 3
 
@@ -57,25 +57,25 @@ def test_one_input_of_10_000_tokens_in_100_is_cut_recorded_and_all_are_embedded(
     world.fill(99)
     world.create(entity("long", LONG))
 
-    tally = drain(world.services, owner="worker-a")
+    report = drain(world.services, owner="worker-a")
 
-    assert (tally.embedded, tally.failed, tally.truncated) == (100, 0, 1)
+    assert (report.embedded, report.failed, report.truncated) == (100, 0, 1)
     assert len(server.requests) == 1
     assert world.is_noted_as_cut(uid("long"))
     assert not world.is_noted_as_cut(uid(0))
     assert world.jobs.counters.read()["inputs_truncated"] == 1
 
 
-def test_vector_of_a_cut_text_is_noted_as_such_on_everybody_who_has_that_text(
+def test_vector_of_a_truncated_text_is_marked_on_every_entity_with_that_text(
     world: OpenAIWorld, server: OpenAIServer
 ) -> None:
     world.create(entity("first", LONG), entity("twin", LONG))
     drain(world.services, owner="worker-a")
     world.create(entity("later", LONG), entity("short"))
 
-    tally = drain(world.services, owner="worker-a")
+    report = drain(world.services, owner="worker-a")
 
-    assert (tally.reused, tally.embedded, len(server.requests)) == (1, 1, 2)
+    assert (report.reused, report.embedded, len(server.requests)) == (1, 1, 2)
     assert all(world.is_noted_as_cut(uid(name)) for name in ("first", "twin", "later"))
     assert not world.is_noted_as_cut(uid("short"))
 
@@ -87,10 +87,10 @@ def test_one_empty_input_in_100_fails_alone_without_a_call(
     world.fill(99)
     world.create(entity("empty", nothing))
 
-    tally = drain(world.services, owner="worker-a")
+    report = drain(world.services, owner="worker-a")
 
     empty = world.job_of(uid("empty"))
-    assert (tally.embedded, tally.failed, len(server.requests)) == (99, 1, 1)
+    assert (report.embedded, report.failed, len(server.requests)) == (99, 1, 1)
     assert (empty.status, empty.error_category) == (JobStatus.FAILED, ErrorCategory.PERMANENT)
 
 
@@ -101,10 +101,10 @@ def test_after_some_429_everything_is_embedded_and_no_attempt_is_charged(
     world.fill(100)
     server.inject(*[rate_limited({"Retry-After": "1"})] * times)
 
-    tally = run_until_empty(
+    report = run_until_empty(
         world.services, owner="cli", recovery_interval=MINUTE, deadline=world.deadline(HOUR)
     )
 
-    assert tally.embedded == 100
+    assert report.embedded == 100
     assert {job.attempts for job in world.all_jobs} == {0}
     assert len(server.requests) == times + 1

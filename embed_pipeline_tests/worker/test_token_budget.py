@@ -37,13 +37,13 @@ def test_request_is_cut_to_the_tokens_that_are_left(build: Build) -> None:
     world.create(*(entity(number, WORDS) for number in range(40)))
     world.limiter.take(Spent(requests=1, tokens=550))
 
-    tally = world.run()
+    report = world.run()
 
     done = [uid(number) for number in range(40) if world.is_embedded(uid(number))]
     used = tokens_of(world, *done)
     assert 450 - tokens_of(world, uid(39)) <= used <= 450
-    assert (tally.stop_reason, tally.requests) == (StopReason.BUDGET_SPENT, 1)
-    assert tally.released == 40 - len(done)
+    assert (report.stop_reason, report.requests) == (StopReason.BUDGET_SPENT, 1)
+    assert report.released == 40 - len(done)
 
 
 def test_tokens_above_the_estimate_are_taken_from_the_budget(build: Build) -> None:
@@ -70,32 +70,32 @@ def test_small_texts_use_what_is_left_behind_a_big_one(build: Build) -> None:
     ]
 
 
-def test_tokens_too_few_for_any_text_say_to_everybody_when_they_are_back(build: Build) -> None:
+def test_tokens_too_few_for_any_text_tell_all_workers_when_they_are_back(build: Build) -> None:
     world, other = (build(requests=100, tokens=1_000) for _ in range(2))
     world.provider.always = lambda texts: replace(world.provider.answer(texts), tokens=0)
     world.create(entity("first", WORDS * 15), entity("big", WORDS * 18))
 
-    tally = world.run()
+    report = world.run()
 
     left = 1_000 - tokens_of(world, "first")
     assert 0 < left < tokens_of(world, "big"), "some is left"
-    assert tally.back_at is not None
+    assert report.back_at is not None
     reason = check_readiness(world.jobs, other.limiter, model=MODEL).reason
-    assert reason == f"the budget is used up; back at {tally.back_at:%H:%M:%S} UTC"
+    assert reason == f"the budget is used up; back at {report.back_at:%H:%M:%S} UTC"
     refusal = lease_batch(other.services, owner="worker-b").refusal
     assert refusal is not None
-    assert refusal.until == tally.back_at
+    assert refusal.until == report.back_at
 
 
 def test_everything_is_embedded_with_a_budget_for_a_few_texts_at_a_time(build: Build) -> None:
     world = build(requests=100, tokens=500)
     world.create(*(entity(number, WORDS) for number in range(40)), entity("huge", WORDS * 30))
 
-    tally = run_until_empty(
+    report = run_until_empty(
         world.services, owner="cli", recovery_interval=None, deadline=world.deadline()
     )
 
-    assert (tally.embedded, tally.stop_reason) == (41, StopReason.QUEUE_EMPTY)
+    assert (report.embedded, report.stop_reason) == (41, StopReason.QUEUE_EMPTY)
 
 
 # -- with the real client ----------------------------------------------------------------------
@@ -124,18 +124,18 @@ def worlds(tmp_path: Path, clock: FakeClock, server: OpenAIServer) -> Iterator[l
         world.close()
 
 
-def test_budget_of_everybody_falls_to_what_the_provider_says_is_left(
+def test_shared_budget_falls_to_what_the_provider_says_is_left(
     worlds: list[OpenAIWorld], budget: Budget
 ) -> None:
     world, other = (limited(world, tokens=100_000) for world in worlds)
     budget.requests, budget.tokens = 10, 5_000
     world.fill(3)
 
-    tally = world.run()
+    report = world.run()
 
     left = other.limiter.allowance()
-    assert tally.embedded == 3
-    assert (left.requests, left.tokens) == (9, 5_000 - tally.tokens)
+    assert report.embedded == 3
+    assert (left.requests, left.tokens) == (9, 5_000 - report.tokens)
 
 
 def test_tokens_that_an_answer_did_not_need_are_given_back(worlds: list[OpenAIWorld]) -> None:
@@ -143,7 +143,7 @@ def test_tokens_that_an_answer_did_not_need_are_given_back(worlds: list[OpenAIWo
     world.create(entity(0, "0 1 2 3 4 5 6 7 8 9 " * 50))
     (fitted,) = world.services.provider.fit([world.text_of(uid(0))])
 
-    tally = world.run()
+    report = world.run()
 
-    assert 0 < tally.tokens < fitted.tokens, "less was needed than was taken"
-    assert other.limiter.allowance().tokens == 100_000 - tally.tokens
+    assert 0 < report.tokens < fitted.tokens, "less was needed than was taken"
+    assert other.limiter.allowance().tokens == 100_000 - report.tokens

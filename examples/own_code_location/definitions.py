@@ -1,7 +1,7 @@
-"""embed_pipeline inside a code location of your own.
+"""embed_pipeline inside your own code location.
 
-An asset of yours (`recipes`) writes entities into the graph. `entity_embeddings` depends on it, the
-queue's sensor embeds what it wrote, and another asset of yours (`recipe_finder`) uses the vectors.
+Your asset `recipes` writes entities into the graph. `entity_embeddings` depends on it, the sensor
+of the queue embeds what it wrote, and your asset `recipe_finder` uses the vectors.
 
     dagster dev -f examples/own_code_location/definitions.py
 

@@ -34,7 +34,6 @@ from embed_pipeline.usecases.queue.readiness import check_readiness
 STARTUP_TIME = timedelta(minutes=1)
 """How long a run may take to start and lease jobs. On an idle machine it takes seconds."""
 
-
 FORGIVEN = 1
 """One run may fail by chance. From the second failure in a row on, the next run waits."""
 

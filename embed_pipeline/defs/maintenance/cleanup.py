@@ -5,7 +5,7 @@ from datetime import timedelta
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.op import PATIENT, Metadata, Stopwatch, job_of, pipeline_op
+from embed_pipeline.defs.op import RETRY_TWICE, Metadata, Stopwatch, job_of, pipeline_op
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.usecases.queue import control
 from embed_pipeline.worker.context import RunLimits
@@ -20,7 +20,7 @@ class CleanupConfig(dg.Config):
     )
 
 
-@pipeline_op("Delete completed and failed jobs past their retention.", retry_policy=PATIENT)
+@pipeline_op("Delete completed and failed jobs past their retention.", retry_policy=RETRY_TWICE)
 def cleanup_ttl(
     context: dg.OpExecutionContext,
     config: CleanupConfig,

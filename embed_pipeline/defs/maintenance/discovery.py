@@ -3,7 +3,7 @@
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.op import PATIENT, Metadata, Stopwatch, job_of, pipeline_op
+from embed_pipeline.defs.op import RETRY_TWICE, Metadata, Stopwatch, job_of, pipeline_op
 from embed_pipeline.defs.polling import concise_errors, request_unless_active, schedule_status
 from embed_pipeline.usecases.entities import discover
 from embed_pipeline.usecases.insight.coverage import MOST_READ, has_gaps
@@ -18,7 +18,7 @@ class DiscoverConfig(dg.Config):
 
 
 @pipeline_op(
-    "Find entities whose vector is missing or invalid, and queue them.", retry_policy=PATIENT
+    "Find entities whose vector is missing or invalid, and queue them.", retry_policy=RETRY_TWICE
 )
 def discover_missing_embeddings(
     context: dg.OpExecutionContext,

@@ -17,6 +17,8 @@ from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.telemetry.facts import shortened
 from embed_pipeline.usecases.insight.coverage import QueueState
 
+ERROR, WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
+
 COVERAGE = dg.AssetCheckSpec(
     "coverage",
     asset=ENTITY_EMBEDDINGS,
@@ -80,22 +82,22 @@ def check_coverage(
 ) -> dg.AssetCheckResult:
     metadata: Metadata = {"entities": coverage.entities, "queued": state.queued}
     if coverage.percent is None:
-        return _passed(COVERAGE, "The graph has no entities yet.", metadata)
+        return _result(COVERAGE, "The graph has no entities yet.", metadata)
     metadata["coverage (%)"] = float(coverage.percent)
     gap = coverage.entities - coverage.embedded
     if not gap:
         message = f"All {coverage.entities} entities have a valid vector."
-        return _passed(COVERAGE, message, metadata)
+        return _result(COVERAGE, message, metadata)
     if gap <= state.queued:
         message = f"{gap} entities lack a valid vector and {state.queued} jobs are queued."
-        return _passed(COVERAGE, message, metadata)
+        return _result(COVERAGE, message, metadata)
     remedies = remedies_for_gaps(
         coverage, queued=state.queued, parked=state.parked, stopped=not state.switch.is_running
     )
     advice = [GAP_ADVICE[remedy].format(count=count) for remedy, count in remedies.items()]
     message = f"{gap} entities lack a valid vector. {' '.join(advice)}"
-    is_error = coverage.percent < config.coverage_target
-    return _failed(COVERAGE, message, metadata, is_error=is_error)
+    failed = ERROR if coverage.percent < config.coverage_target else WARN
+    return _result(COVERAGE, message, metadata, failed)
 
 
 def check_stuck(state: QueueState, config: CheckConfig) -> dg.AssetCheckResult:
@@ -110,20 +112,20 @@ def check_stuck(state: QueueState, config: CheckConfig) -> dg.AssetCheckResult:
     idle = last_success is None or state.at - last_success > patience
     if state.oldest_wait > patience and not state.switch.is_running:
         why = f"{state.switch.state}: {state.switch.reason}"
-        return _failed(STUCK, f"{waits} because the queue is {why}. {RESUME}", metadata)
+        return _result(STUCK, f"{waits} because the queue is {why}. {RESUME}", metadata, WARN)
     if state.oldest_wait > patience and idle:
         message = (
             f"{waits} and nothing was completed meanwhile. The latest tick of embed_queue_sensor"
             " says why it launches nothing; also check the latest run of embed_job."
         )
-        return _failed(STUCK, message, metadata, is_error=True)
+        return _result(STUCK, message, metadata, ERROR)
     if state.has_stale:
         message = (
             "Some leases expired because their worker died. Recovery returns these jobs by itself"
             " every EMBED_JOB_RECOVERY_INTERVAL; if this message stays, launch recover_stale_job."
         )
-        return _failed(STUCK, message, metadata)
-    return _passed(STUCK, "No due job waits longer than it should.", metadata)
+        return _result(STUCK, message, metadata, WARN)
+    return _result(STUCK, "No due job waits longer than it should.", metadata)
 
 
 def check_health(state: QueueState, *, failed_runs: Sequence[str] = ()) -> dg.AssetCheckResult:
@@ -141,10 +143,10 @@ def check_health(state: QueueState, *, failed_runs: Sequence[str] = ()) -> dg.As
         )
     reasons = "; ".join(health.reasons)
     if health.status is HealthStatus.HEALTHY:
-        return _passed(HEALTH, f"HEALTHY{f' ({reasons})' if reasons else ''}.", metadata)
+        return _result(HEALTH, f"HEALTHY{f' ({reasons})' if reasons else ''}.", metadata)
     message = f"{health.status}: {reasons}. {_health_advice(state, failed_runs)}"
-    is_error = health.status is HealthStatus.CRITICAL
-    return _failed(HEALTH, message, metadata, is_error=is_error)
+    failed = ERROR if health.status is HealthStatus.CRITICAL else WARN
+    return _result(HEALTH, message, metadata, failed)
 
 
 def _health_advice(state: QueueState, failed_runs: Sequence[str]) -> str:
@@ -159,12 +161,13 @@ def _health_advice(state: QueueState, failed_runs: Sequence[str]) -> str:
 def check_failed_jobs(state: QueueState) -> dg.AssetCheckResult:
     metadata: Metadata = {"failed": state.parked}
     if not state.parked:
-        return _passed(FAILED, "No job has failed.", metadata)
+        return _result(FAILED, "No job has failed.", metadata)
     message = (
         f"{state.parked} jobs have failed and their entities stay without a vector. Fix the cause,"
         " then launch retry_failed_job; force_embedding_job retries a single entity."
     )
-    return _failed(FAILED, message, metadata | {"latest failures": _failures(state.failures)})
+    metadata["latest failures"] = _failures(state.failures)
+    return _result(FAILED, message, metadata, WARN)
 
 
 def _failures(jobs: Sequence[EmbedJob]) -> dg.TableMetadataValue:
@@ -186,27 +189,21 @@ def _failures(jobs: Sequence[EmbedJob]) -> dg.TableMetadataValue:
 def unreachable(
     check: dg.AssetCheckSpec, store: str, error: EmbedPipelineError
 ) -> dg.AssetCheckResult:
-    return _failed(check, f"CRITICAL ({store} unreachable): {error} {RECONNECT}", {}, is_error=True)
+    return _result(check, f"CRITICAL ({store} unreachable): {error} {RECONNECT}", {}, ERROR)
 
 
-def _passed(check: dg.AssetCheckSpec, message: str, metadata: Metadata) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        asset_key=check.asset_key,
-        check_name=check.name,
-        passed=True,
-        description=message,
-        metadata=metadata,
-    )
-
-
-def _failed(
-    check: dg.AssetCheckSpec, message: str, metadata: Metadata, *, is_error: bool = False
+def _result(
+    check: dg.AssetCheckSpec,
+    message: str,
+    metadata: Metadata,
+    failed: dg.AssetCheckSeverity | None = None,
 ) -> dg.AssetCheckResult:
+    """A check passes unless it `failed` with a severity."""
     return dg.AssetCheckResult(
         asset_key=check.asset_key,
         check_name=check.name,
-        passed=False,
-        severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
+        passed=failed is None,
+        severity=failed or WARN,
         description=message,
         metadata=metadata,
     )

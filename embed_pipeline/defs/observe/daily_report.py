@@ -6,7 +6,7 @@ import dagster as dg
 from pydantic import Field
 
 from embed_pipeline.defs.observe.assets import EMBEDDING_REPORT
-from embed_pipeline.defs.op import PATIENT, Metadata, Stopwatch, job_of, pipeline_op
+from embed_pipeline.defs.op import RETRY_TWICE, Metadata, Stopwatch, job_of, pipeline_op
 from embed_pipeline.ports.job_store import JobStore
 
 
@@ -18,7 +18,7 @@ class ReportConfig(dg.Config):
 
 @pipeline_op(
     "The last day in tables: throughput per hour, latency percentiles, error patterns.",
-    retry_policy=PATIENT,
+    retry_policy=RETRY_TWICE,
 )
 def daily_report(
     context: dg.OpExecutionContext, config: ReportConfig, job_store: dg.ResourceParam[JobStore]

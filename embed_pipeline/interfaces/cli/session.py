@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from embed_pipeline import telemetry, wiring
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.settings import Settings, load_settings
+from embed_pipeline.settings.groups.general import UNSET_ENVIRONMENT
 from embed_pipeline.worker.context import Services
 
 
@@ -19,7 +20,9 @@ def settings(over: Mapping[str, str] | None = None, *, show_notes: bool = True) 
     quiet = sys.stderr.isatty() and loaded.logging.level == "INFO"
     telemetry.configure("WARNING" if quiet else loaded.logging.level, loaded.logging.format)
     for note in loaded.notes if show_notes else ():
-        sys.stderr.write(note + "\n")
+        # Not a problem, and the same for every command: `doctor` says it.
+        if note != UNSET_ENVIRONMENT:
+            sys.stderr.write(note + "\n")
     return loaded
 
 

@@ -1,4 +1,4 @@
-"""The server for agents: `embed-pipeline mcp`, the Model Context Protocol over stdin and stdout."""
+"""The server for agents: `embed-pipeline mcp` speaks the Model Context Protocol on stdio."""
 
 from __future__ import annotations
 

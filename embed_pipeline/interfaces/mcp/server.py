@@ -1,11 +1,11 @@
-"""The server: lists the tools, calls them in threads, and ends with its stores closed."""
+"""The server: lists the tools, calls them in threads, and closes the stores at its end."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from typing import Any
 
@@ -14,38 +14,55 @@ from anyio.abc import TaskStatus
 from mcp import MCPError, types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
+from mcp.types import CallToolResult, TextContent
 
 from embed_pipeline import __version__, telemetry, wiring
-from embed_pipeline.interfaces.mcp.calling import call
-from embed_pipeline.interfaces.mcp.catalogue import INSTRUCTIONS, TOOLS
-from embed_pipeline.settings import Settings, load_settings
+from embed_pipeline.errors import EmbedPipelineError, ErrorCategory, RequestError
+from embed_pipeline.interfaces.mcp.tool import AgentTool
+from embed_pipeline.interfaces.mcp.tools import INSTRUCTIONS, TOOLS
+from embed_pipeline.settings import IN_PROCESS, load_settings
+from embed_pipeline.telemetry import emit, redact
 from embed_pipeline.worker.context import Services
 
 NAME = "embed-pipeline"
+ADVICE: Mapping[ErrorCategory, str] = {
+    ErrorCategory.TRANSIENT: "This may be temporary: try again in a minute.",
+    ErrorCategory.PERMANENT: "The same call will fail again.",
+    ErrorCategory.CRITICAL: "Do not try again: a person has to act first.",
+}
 
 
 def serve() -> None:
-    """Speak MCP on stdin and stdout until the client hangs up or a signal comes; logs on stderr.
+    """Speak MCP on stdin and stdout until the client disconnects or a signal arrives.
 
-    Raises what unusable settings raise; databases may be down and come later.
+    Logs go to stderr. Raises ConfigurationError for unusable settings; the databases may be down
+    and come back later.
     """
     settings = load_settings()
     telemetry.configure(settings.logging.level, settings.logging.format)
     for note in settings.notes:
         sys.stderr.write(note + "\n")
     with ExitStack() as stack:
-        anyio.run(_serve, server_for(_opened(settings, stack)), stack.close)
+        services = stack.enter_context(closing(wiring.open_services(settings)))
+        try:
+            anyio.run(_serve, server_for(services), stack.close)
+        except* BrokenPipeError:
+            # The client closed its reading end first: it wants no more answers.
+            pass
 
 
 def server_for(services: Services) -> Server[dict[str, Any]]:
+    queries_leave = services.provider.name not in IN_PROCESS
+
     async def list_tools(
         context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[tool.listed() for tool in TOOLS.values()])
+        tools = [tool.listed(queries_leave=queries_leave) for tool in TOOLS.values()]
+        return types.ListToolsResult(tools=tools)
 
     async def call_tool(
         context: ServerRequestContext[Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    ) -> CallToolResult:
         tool = TOOLS.get(params.name)
         if tool is None:
             known = ", ".join(TOOLS)
@@ -64,11 +81,32 @@ def server_for(services: Services) -> Server[dict[str, Any]]:
     )
 
 
-def _opened(settings: Settings, stack: ExitStack) -> Services:
-    services = wiring.open_services(settings)
-    for part in (services.jobs, services.graph, services.provider, services.limiter):
-        stack.enter_context(closing(part))
-    return services
+def call(services: Services, tool: AgentTool[Any], given: Mapping[str, Any]) -> CallToolResult:
+    """The answer as a sentence and as data, or an error with advice. Blocks; never raises."""
+    try:
+        answer = tool.call(services, given)
+    except RequestError as error:
+        return _error(str(error))
+    except EmbedPipelineError as error:
+        return _error(f"{error} {ADVICE[error.category]}")
+    except Exception as error:
+        # A bug of ours: the protocol's own answer would contain the exception's text, unredacted.
+        emit("tool.failed", tool=tool.name, error=error)
+        return _error(
+            f"{tool.name} failed: {type(error).__name__}. This is a bug; see the server's log."
+        )
+    return CallToolResult(
+        content=[_text(answer.message), _text(answer.model_dump_json(exclude={"message"}))],
+        structured_content=answer.model_dump(mode="json"),
+    )
+
+
+def _error(sentence: str) -> CallToolResult:
+    return CallToolResult(content=[_text(redact(sentence))], is_error=True)
+
+
+def _text(text: str) -> TextContent:
+    return TextContent(type="text", text=text)
 
 
 async def _serve(server: Server[Any], close_stores: Callable[[], None]) -> None:
@@ -79,8 +117,8 @@ async def _serve(server: Server[Any], close_stores: Callable[[], None]) -> None:
             await server.run(incoming, outgoing, server.create_initialization_options())
             tasks.cancel_scope.cancel()
         if ended_by:
-            # The thread that reads stdin cannot be woken, so the process ends the way the signal
-            # would have ended it, only later: calls are finished, stores are closed.
+            # The thread that reads stdin cannot be woken. So finish the calls, close the stores,
+            # and then end the process as the signal would have done.
             close_stores()
             signal.signal(ended_by[0], signal.SIG_DFL)
             os.kill(os.getpid(), ended_by[0])

@@ -1,10 +1,10 @@
-"""What a tool is: a name, words for a model, a shape for what goes in and out, and a function."""
+"""A tool: a name, a description for the model, a schema for input and output, and a function."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from mcp.types import Tool as ListedTool
 from mcp.types import ToolAnnotations
@@ -24,18 +24,24 @@ class Shape(BaseModel):
 
 
 class Arguments(Shape):
-    """A misspelt argument is refused: without its name, a force would turn into a batch repair."""
+    """A misspelt argument is refused: without its name, a force would become a batch repair."""
 
     @model_validator(mode="before")
     @classmethod
     def null_is_absent(cls, given: Any) -> Any:
-        """Models fill in every argument they see, with null where they mean nothing."""
+        """Models fill in every argument they see, with null for those they do not use."""
+        if not isinstance(given, Mapping):
+            return given
         return {name: value for name, value in given.items() if value is not None}
 
 
 class Answer(Shape):
     message: str = Field()
     """What was found or done, in a sentence or two."""
+
+
+Limit = Annotated[int, Field(ge=1, strict=True)]
+"""Strict, because pydantic would otherwise take true as 1 and "5" as 5."""
 
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
@@ -53,11 +59,14 @@ class AgentTool(Generic[ArgumentsT]):
     changes: bool = False
     repeatable: bool = True
     """A second call with the same arguments changes nothing more."""
+    sends_query: bool = False
+    """The embedding provider gets text from the arguments."""
 
     def call(self, services: Services, given: Mapping[str, Any]) -> Answer:
-        return self.run(services, self._checked(given))
+        return self.run(services, self._validated(given))
 
-    def listed(self) -> ListedTool:
+    def listed(self, *, queries_leave: bool = False) -> ListedTool:
+        """`queries_leave`: the provider is not in this process but somewhere on the network."""
         return ListedTool(
             name=self.name,
             title=self.title,
@@ -68,11 +77,11 @@ class AgentTool(Generic[ArgumentsT]):
                 read_only_hint=not self.changes,
                 destructive_hint=False,
                 idempotent_hint=self.repeatable,
-                open_world_hint=False,
+                open_world_hint=self.sends_query and queries_leave,
             ),
         )
 
-    def _checked(self, given: Mapping[str, Any]) -> ArgumentsT:
+    def _validated(self, given: Mapping[str, Any]) -> ArgumentsT:
         try:
             return self.arguments.model_validate(given)
         except ValidationError as error:
@@ -83,7 +92,7 @@ class AgentTool(Generic[ArgumentsT]):
 
 
 class _PlainSchema(GenerateJsonSchema):
-    """Without the titles that only repeat a field's name."""
+    """Without titles, which only repeat the names of the fields."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -92,7 +101,7 @@ class _PlainSchema(GenerateJsonSchema):
 def schema_of(shape: type[Shape]) -> dict[str, Any]:
     schema = shape.model_json_schema(schema_generator=_PlainSchema)
     for part in (schema, *schema.get("$defs", {}).values()):
-        # The class's own name and docstring are for programmers.
+        # The name and docstring of the class are for programmers.
         part.pop("title", None)
         part.pop("description", None)
     return schema

@@ -1,9 +1,8 @@
-"""Prometheus metrics: stored counters, so that short-lived runs lose nothing, and live gauges."""
+"""Prometheus metrics: counters stored in the queue, which outlive short runs, and live gauges."""
 
 from __future__ import annotations
 
-from embed_pipeline.interfaces.metrics.collector import registry_of
-from embed_pipeline.interfaces.metrics.reading import Reader
-from embed_pipeline.interfaces.metrics.server import as_text, serving
+from embed_pipeline.interfaces.metrics.collector import as_text, registry_of, serving
+from embed_pipeline.interfaces.metrics.reader import COUNTS_EVERY, Reader
 
-__all__ = ["Reader", "as_text", "registry_of", "serving"]
+__all__ = ["COUNTS_EVERY", "Reader", "as_text", "registry_of", "serving"]

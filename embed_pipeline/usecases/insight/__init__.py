@@ -1,1 +1,1 @@
-"""Questions about the graph and the queue, answered without changing either."""
+"""Questions about the graph and the queue, which change neither."""

@@ -1,6 +1,6 @@
-"""The day in tables: throughput per hour, latency percentiles, error patterns.
+"""The daily report: throughput per hour, latency percentiles, error patterns.
 
-Jobs are read page by page and only sums are kept, so memory follows the number of hours and of
+Jobs are read page by page and only sums are kept, so memory depends on the number of hours and
 different errors, not of jobs.
 """
 
@@ -22,7 +22,7 @@ from embed_pipeline.ports.job_history import JobHistory
 PAGE = 1_000
 PERCENTILES = (50, 90, 95, 99, 100)
 STEP = 1.05
-"""Latencies are counted in steps of 5 %, which is how exact a percentile is."""
+"""Latencies are counted in steps of 5 %, so a percentile is exact to 5 %."""
 SHORTEST = 0.001
 MOST_PATTERNS, SHOWN_PATTERNS = 1_000, 20
 
@@ -61,7 +61,7 @@ class DailyReport:
         self.errors = Counter(dict(self.errors.most_common(MOST_PATTERNS)))
 
     def latency(self, percent: float) -> float | None:
-        """Seconds from creation to completion; None when nothing was completed."""
+        """Seconds from creation to completion; None if nothing was completed."""
         if not self.steps:
             return None
         counts = pd.Series(self.steps).sort_index().cumsum()
@@ -69,7 +69,7 @@ class DailyReport:
         return float(SHORTEST * STEP**step)
 
     def figures(self) -> dict[str, int | float]:
-        """Numbers alone, so that they can be drawn from day to day."""
+        """Only numbers, so that they can be plotted over days."""
         figures: dict[str, int | float] = {"completed": self.completed, "failed": self.failed}
         for percent in PERCENTILES:
             latency = self.latency(percent)
@@ -78,14 +78,14 @@ class DailyReport:
         return figures
 
     def tables(self) -> dict[str, str]:
-        """As Markdown, by their titles."""
+        """Markdown tables by their titles."""
         return {
-            "throughput per hour": self._throughput(),
-            "latency": self._latencies(),
-            "error patterns": self._errors(),
+            "throughput per hour": self._throughput_table(),
+            "latency": self._latency_table(),
+            "error patterns": self._error_table(),
         }
 
-    def _throughput(self) -> str:
+    def _throughput_table(self) -> str:
         if self.hours.empty:
             return f"Nothing has ended since {self.since:%Y-%m-%d %H:%M} UTC."
         table = self.hours.sort_index()
@@ -93,14 +93,14 @@ class DailyReport:
         table.index = table.index.strftime("%Y-%m-%d %H:00")
         return str(table.to_markdown(index=True))
 
-    def _latencies(self) -> str:
+    def _latency_table(self) -> str:
         if not self.steps:
             return "Nothing was completed."
         rows = [(f"p{percent}", _duration(self.latency(percent) or 0)) for percent in PERCENTILES]
         table = pd.DataFrame(rows, columns=["percentile", "from creation to completion"])
         return str(table.to_markdown(index=False))
 
-    def _errors(self) -> str:
+    def _error_table(self) -> str:
         if not self.errors:
             return "No job has failed."
         rows = [
@@ -136,7 +136,7 @@ def _frame(jobs: Sequence[EmbedJob]) -> pd.DataFrame:
     )
     waited = (frame["ended"] - frame["created"]).dt.total_seconds().clip(lower=SHORTEST)
     frame["hour"] = frame["ended"].dt.floor("h")
-    # Rounded up: a latency is never told shorter than it was.
+    # Rounded up: a latency is never reported shorter than it was.
     frame["step"] = waited.map(lambda seconds: math.ceil(math.log(seconds / SHORTEST, STEP)))
     return frame
 

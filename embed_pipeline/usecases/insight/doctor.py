@@ -1,6 +1,6 @@
-"""Looks at the parts that work together: the provider, the model, the queue's state.
+"""Checks of `doctor` that need several parts: versions, provider, model, state of the queue.
 
-The databases' own checks are the stores'; this is what only somebody sees who has them all.
+The checks of a single database are in its store.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from embed_pipeline.worker.context import Services
 PACKAGES = ("dagster", "neo4j", "neo4j-rust-ext", "openai", "pandas", "typer")
 EXTRAS = {
     "wordllama": "local",
-    "psycopg": "reaper",
+    "psycopg": "postgres,reaper",
     "mcp": "mcp",
     "pyarrow": "parquet",
 }
@@ -41,8 +41,8 @@ def extras() -> CheckResult:
         return ok("extras", found)
     return note(
         "extras",
-        f"without {', '.join(missing)}; installed: {found or 'none'}",
-        f"pip install 'embed-pipeline[{','.join(missing)}]' where they are wanted",
+        f"not installed: {', '.join(missing)}; installed: {found or 'none'}",
+        f"pip install 'embed-pipeline[{','.join(missing)}]' if you need them",
     )
 
 
@@ -54,7 +54,7 @@ def _version_of(package: str) -> str | None:
 
 
 def check_provider(services: Services, *, within_budget: bool = True) -> CheckResult:
-    """One request of one word; a budget that nobody has touched yet is left alone."""
+    """Sends one request of one word. `within_budget` takes it from the shared budget."""
     if within_budget:
         taken = services.limiter.take(Spent(requests=1, tokens=len(SAMPLE)))
         if isinstance(taken, Denied):
@@ -101,14 +101,14 @@ def check_queue_state(services: Services) -> Sequence[CheckResult]:
     elif switch.state is SwitchState.PAUSED:
         state = note("work", f"the queue is paused: {switch.reason}", Remedy.RESUME)
     elif services.jobs.has_stale():
-        state = note("work", "jobs of vanished workers wait", Remedy.RECOVER)
+        state = note("work", "jobs with an expired lease wait for recovery", Remedy.RECOVER)
     else:
-        state = ok("work", "the queue gives out jobs")
+        state = ok("work", "the queue is running")
     breakers = (services.jobs.breakers.read(name) for name in (GRAPH, services.provider.name))
     return [
         state,
         *(
-            note("work", f"{breaker.name} does not answer ({breaker.reason}); it is tried again")
+            note("work", f"{breaker.name} does not answer ({breaker.reason}); it is retried")
             for breaker in breakers
             if breaker.is_open
         ),

@@ -1,4 +1,4 @@
-"""Semantic search: the query is embedded with the same model, within the same budget."""
+"""Semantic search. The query is embedded with the graph's model, within the shared budget."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def search(
     services: Services, query: str, *, limit: int = 10, entity_type: str | None = None
 ) -> SearchResult:
     if not query.strip():
-        raise RequestError("A search needs some words.")
+        raise RequestError("The query must not be empty.")
     (fitted,) = services.provider.fit([query])
-    services.provider.get_ready()  # before the grant, which is for now
-    vector = _embedded(services, fitted)
+    services.provider.get_ready()  # before taking a grant, which is valid only briefly
+    vector = _embed(services, fitted)
     return services.graph.search(vector, model=services.model, limit=limit, entity_type=entity_type)
 
 
-def _embedded(services: Services, fitted: Input) -> Vector:
+def _embed(services: Services, fitted: Input) -> Vector:
     taken = services.limiter.take(Spent(requests=1, tokens=fitted.tokens))
     if isinstance(taken, Denied):
         raise RateLimited(

@@ -1,4 +1,4 @@
-"""One page about everything: coverage, the latest work, health."""
+"""One page: coverage, the latest work, health."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.worker.context import Services
 
 LATEST = 1_000
-"""Events looked at; a run writes a few per batch."""
+"""Events that are read; a run writes a few per batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def summarize(services: Services, *, since: datetime | None = None) -> Summary:
 
 
 def work_done(jobs: JobStore, *, since: datetime | None = None) -> Work:
-    """Since a moment, or else by the owner of the latest completion."""
+    """Since a given time, otherwise by the worker that completed a job last."""
     completions = jobs.events.recent(kind="jobs.completed", limit=LATEST)
     leases = jobs.events.recent(kind="jobs.leased", limit=LATEST)
     if since is None and completions:
@@ -84,4 +84,4 @@ def read_queries(path: Path) -> tuple[str, ...]:
     try:
         return tuple(str(item["query"]) for item in json.loads(path.read_text()))
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise RequestError(f"{path} is no JSON list of objects with a query: {error}.") from error
+        raise RequestError(f"{path} is not a JSON list of {{query}} objects: {error}.") from error

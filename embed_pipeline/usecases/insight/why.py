@@ -1,4 +1,4 @@
-"""Why an entity cannot be found by meaning, or when it will be: read, never changed."""
+"""Why an entity cannot be found by meaning, or when it will be. Changes nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from embed_pipeline.domain.embedding import VectorDefect
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EmbedJob, EntityUid, JobStatus
 from embed_pipeline.errors import RequestError
-from embed_pipeline.usecases.queue.readiness import held_up_by, stopped_by_hand
+from embed_pipeline.usecases.queue.readiness import find_refusal
 from embed_pipeline.worker.context import Services
 
 MOST_NAMESAKES = 10
@@ -18,10 +18,10 @@ COUNTED_AHEAD = 10_000
 def why(
     services: Services, *, name: str | None = None, key: EntityUid | None = None
 ) -> tuple[Diagnosis, ...]:
-    """A diagnosis for each entity of that name, or for the one of that key, which wins.
+    """A diagnosis for each entity of that name, or, if a key is given, for the one of that key.
 
-    Deleted namesakes are told only where no valid entity has the name. Costs a few seeks and one
-    bounded count, whatever the size of graph and queue.
+    Deleted entities are included only if no valid entity has the name. Costs a few index seeks
+    and one bounded count, whatever the size of graph and queue.
     """
     if key is not None:
         entity = services.graph.get_entity(key)
@@ -68,28 +68,26 @@ def _diagnose_job(
 
 
 def _job_of(services: Services, entity: Entity) -> EmbedJob | None:
-    """The job of the present text; else one of an earlier text that is under way.
+    """The job of the current text, otherwise a pending or running job of an earlier text.
 
-    Whoever takes the latter sees that the text has changed, and queues the present one.
+    A worker that leases the latter notices that the text has changed and queues the current one.
     """
     jobs = [
         job for job in services.jobs.history.of_entity(entity.uid) if job.model == services.model
     ]
-    present = next((job for job in jobs if job.version == entity.version), None)
-    if present is not None and present.status is not JobStatus.COMPLETED:
-        return present
+    current = next((job for job in jobs if job.version == entity.version), None)
+    if current is not None and current.status is not JobStatus.COMPLETED:
+        return current
     live = (JobStatus.PENDING, JobStatus.PROCESSING)
-    return next((job for job in jobs if job.status in live), present)
+    return next((job for job in jobs if job.status in live), current)
 
 
 def _prospects(services: Services, job: EmbedJob) -> Prospects:
-    jobs, now = services.jobs, services.jobs.now()
-    refusal = stopped_by_hand(jobs) or held_up_by(
-        jobs, services.limiter, model=services.model, now=now
-    )
+    jobs = services.jobs
+    state = jobs.control_state(provider=services.provider.name)
     return Prospects(
-        now=now,
-        refusal=refusal,
+        now=state.now,
+        refusal=find_refusal(state, services.limiter),
         ahead=jobs.history.ahead_of(job, limit=COUNTED_AHEAD),
         counted_to=COUNTED_AHEAD,
         has_workers=bool(jobs.live_owners()),

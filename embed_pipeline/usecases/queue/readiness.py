@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from embed_pipeline.domain.breaker import GRAPH
+from embed_pipeline.domain.control import ControlState, Step
 from embed_pipeline.domain.job import provider_of
 from embed_pipeline.domain.lease import Refusal, RefusalReason
-from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 
@@ -23,52 +22,39 @@ class Readiness:
 
 def check_readiness(jobs: JobStore, limiter: RateLimiter, *, model: str) -> Readiness:
     """Costs a few index seeks, whatever the size of the queue."""
-    now = jobs.now()
-    if stopped := stopped_by_hand(jobs):
-        return Readiness(reason=stopped.detail)
+    state = jobs.control_state(provider=provider_of(model))
+    refusal = find_refusal(state, limiter)
+    if refusal is not None and refusal.until is None:
+        return Readiness(reason=refusal.detail)
     due = jobs.next_due(model=model)
     if due is None:
         return Readiness(reason="nothing is pending")
-    if due > now:
+    if due > state.now:
         return Readiness(reason=f"nothing is due before {_clock_time(due)}")
-    if held_up := held_up_by(jobs, limiter, model=model, now=now):
-        return Readiness(reason=held_up.detail)
+    if refusal is not None:
+        return Readiness(reason=refusal.detail)
     return Readiness(due_since=due)
 
 
-def stopped_by_hand(jobs: JobStore) -> Refusal | None:
-    """Paused or halted: a person has to resume it."""
-    switch = jobs.switch.read()
-    if switch.is_running:
+def find_refusal(state: ControlState, limiter: RateLimiter) -> Refusal | None:
+    """Why a run would lease nothing now; the detail is a sentence for people."""
+    refusal = state.refusal(Step.RUN) or _spent_budget(limiter)
+    if refusal is None:
         return None
-    halted = switch.state is SwitchState.HALTED
-    return Refusal(
-        reason=RefusalReason.HALTED if halted else RefusalReason.PAUSED,
-        detail=f"{switch.state}: {switch.reason}; resume it to go on",
-    )
+    if refusal.until is None:
+        detail = f"{refusal.reason}: {refusal.detail}; resume it to go on"
+    else:
+        then = "next try" if refusal.reason is RefusalReason.BREAKER_OPEN else "back"
+        detail = f"{refusal.detail}; {then} at {_clock_time(refusal.until)}"
+    return replace(refusal, detail=detail)
 
 
-def held_up_by(
-    jobs: JobStore, limiter: RateLimiter, *, model: str, now: datetime
-) -> Refusal | None:
-    """An open breaker or a spent budget: leasing goes on by itself."""
-    for name in (GRAPH, provider_of(model)):
-        breaker = jobs.breakers.read(name)
-        if breaker.until is not None and breaker.blocks(now):
-            back = _clock_time(breaker.until)
-            return Refusal(
-                reason=RefusalReason.BREAKER_OPEN,
-                detail=f"{name} does not answer ({breaker.reason}); next try at {back}",
-                until=breaker.until,
-            )
+def _spent_budget(limiter: RateLimiter) -> Refusal | None:
     back_at = limiter.allowance().back_at
     if back_at is None:
         return None
-    return Refusal(
-        reason=RefusalReason.BUDGET_SPENT,
-        detail=f"the budget is used up; back at {_clock_time(back_at)}",
-        until=back_at,
-    )
+    reason = RefusalReason.BUDGET_SPENT
+    return Refusal(reason=reason, detail="the budget is used up", until=back_at)
 
 
 def _clock_time(time: datetime) -> str:

@@ -13,8 +13,7 @@ import typer
 
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.interfaces.cli import session
-from embed_pipeline.interfaces.metrics import Reader, as_text, registry_of, serving
-from embed_pipeline.interfaces.metrics.reading import COUNTS_EVERY
+from embed_pipeline.interfaces.metrics import COUNTS_EVERY, Reader, as_text, registry_of, serving
 from embed_pipeline.telemetry import redact
 
 PORT = 9464

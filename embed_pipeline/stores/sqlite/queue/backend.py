@@ -3,60 +3,36 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-from embed_pipeline.domain.event import Event
+from embed_pipeline.domain.admission import KnownJob
+from embed_pipeline.domain.isolation import Head
+from embed_pipeline.domain.job import JobId, JobKey, JobRequest
 from embed_pipeline.ports.clock import Clock, SystemClock
 from embed_pipeline.stores.encoding import to_ms
-from embed_pipeline.stores.queue.transaction import Ledger, QueueDatabase, Reading, Transaction
+from embed_pipeline.stores.queue.job_table import LeaseView
+from embed_pipeline.stores.queue.sql.jobs import SqlJobs
+from embed_pipeline.stores.queue.sql.reading import SqlReading, known_job_of
+from embed_pipeline.stores.queue.sql.statements import LEASED_BEFORE
+from embed_pipeline.stores.queue.transaction import Ledger, QueueDatabase, Transaction
 from embed_pipeline.stores.sqlite.connection import Database
-from embed_pipeline.stores.sqlite.queue import rows, schema
-from embed_pipeline.stores.sqlite.queue.jobs import SqliteJobs
+from embed_pipeline.stores.sqlite.queue import schema, sql
+from embed_pipeline.stores.sqlite.queue.rows import as_list
 
 T = TypeVar("T")
 
 
-_APPEND_EVENT = """
-INSERT INTO event (at, kind, owner, reason, job_ids, facts)
-VALUES (:at, :kind, :owner, :reason, :job_ids, :facts)
-"""
-
-_RECENT_EVENTS = """
-SELECT * FROM event WHERE (:kind IS NULL OR kind = :kind) ORDER BY seq DESC LIMIT :limit
-"""
-
-_READ_ALL_STATES = "SELECT name, value FROM shared_state"
-
-
-@lru_cache
-def _read_states(count: int) -> str:
-    return f"{_READ_ALL_STATES} WHERE name IN ({', '.join('?' * count)})"
-
-
-_WRITE_STATE = """
-INSERT INTO shared_state (name, value) VALUES (:name, :value)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value
-"""
-
-_ADD_TO_COUNTER = """
-INSERT INTO counter (name, value) VALUES (:name, :amount)
-ON CONFLICT (name) DO UPDATE SET value = value + excluded.value
-"""
-
-_READ_COUNTERS = "SELECT name, value FROM counter ORDER BY name"
-
-
-class SqliteReading(Reading):
+class SqliteReading(SqlReading):
     """Statements without a transaction: each sees the latest commit."""
 
     def __init__(self, connection: sqlite3.Connection, now: datetime) -> None:
         super().__init__()
         self.connection = connection
         self._now = now
+        self._now_ms = to_ms(now)
         self._jobs = SqliteJobs(self)
 
     @property
@@ -68,20 +44,54 @@ class SqliteReading(Reading):
         return self._jobs
 
     def all(self, statement: str, **parameters: object) -> list[sqlite3.Row]:
-        return self.connection.execute(statement, parameters).fetchall()
+        parameters["now"] = self._now_ms
+        return self.connection.execute(sql.rendered(statement), parameters).fetchall()
 
-    def _load(self, names: Sequence[str] | None) -> Mapping[str, str]:
-        if names is None:
-            found = self.connection.execute(_READ_ALL_STATES)
-        else:
-            found = self.connection.execute(_read_states(len(names)), names)
-        return {row["name"]: row["value"] for row in found}
+    def tuples(self, statement: str, **parameters: object) -> list[sqlite3.Row]:
+        return self.all(statement, **parameters)
 
-    def events(self, *, limit: int, kind: str | None) -> list[Event]:
-        return [rows.event_of(row) for row in self.all(_RECENT_EVENTS, kind=kind, limit=limit)]
+    def run_each(
+        self, statement: str, parameters: Iterable[Mapping[str, object] | tuple[object, ...]]
+    ) -> None:
+        self.connection.executemany(sql.rendered(statement), parameters)
 
-    def counters(self) -> dict[str, int]:
-        return {row["name"]: row["value"] for row in self.all(_READ_COUNTERS)}
+    def listed(self, values: Iterable[object]) -> str:
+        return as_list(values)
+
+
+class SqliteJobs(SqlJobs):
+    def __init__(self, reading: SqliteReading) -> None:
+        super().__init__(reading)
+        self._file = reading
+
+    def lock_by_keys(self, keys: Sequence[JobKey]) -> Mapping[JobKey, KnownJob]:
+        return dict(map(known_job_of, self._file.tuples(sql.FIND_BY_KEYS, keys=as_list(keys))))
+
+    def insert(
+        self, requests: Mapping[JobId, JobRequest], *, max_attempts: int
+    ) -> Collection[JobId]:
+        now = to_ms(self._file.now)
+        self._file.run_each(
+            sql.INSERT_JOB,
+            (
+                (job_id, *request.key, request.priority, now, now, max_attempts, request.force)
+                for job_id, request in requests.items()
+            ),
+        )
+        return requests.keys()
+
+    def _save(self, names: tuple[str, ...], rows: list[dict[str, object]]) -> None:
+        self._file.run_each(sql.save_jobs(names), rows)
+
+    def view_for_lease(
+        self, *, owner: str, token: str, model: str, documents: Sequence[str]
+    ) -> LeaseView:
+        heads = self._file.tuples(sql.DUE_HEADS, model=model)
+        return LeaseView(
+            documents=self._file.states(documents),
+            held=self._jobs(LEASED_BEFORE, token=token, owner=owner),
+            heads=[Head(*head) for head in heads],
+        )
 
 
 class SqliteTransaction(SqliteReading, Transaction):
@@ -92,12 +102,11 @@ class SqliteTransaction(SqliteReading, Transaction):
 
     def _write(self, ledger: Ledger) -> None:
         for name, value in ledger.documents:
-            self.all(_WRITE_STATE, name=name, value=value)
+            self.all(sql.WRITE_STATE, name=name, value=value)
         for name, amount in ledger.amounts:
-            self.all(_ADD_TO_COUNTER, name=name, amount=amount)
+            self.all(sql.ADD_TO_COUNTER, name=name, amount=amount)
         for event in ledger.events:
-            job_ids = rows.as_list(event["job_ids"])
-            self.all(_APPEND_EVENT, **{**event, "job_ids": job_ids, "at": to_ms(self.now)})
+            self.all(sql.APPEND_EVENT, **{**event, "job_ids": as_list(event["job_ids"])})
 
 
 class QueueFile(QueueDatabase):

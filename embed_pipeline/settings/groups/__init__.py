@@ -1,0 +1,1 @@
+"""The settings by subject. A group declares its variables and completes what depends on others."""

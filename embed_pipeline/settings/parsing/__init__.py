@@ -1,0 +1,1 @@
+"""How variables are declared, read and checked; knows nothing of any particular one."""
