@@ -501,7 +501,7 @@ def test_page_too_large_for_the_servers_memory_lands_in_parts(
     assert store.coverage(model=MODEL).embedded == len(entities)
 
 
-def test_single_vector_that_the_server_has_no_memory_for_is_told(
+def test_single_vector_that_the_server_has_no_memory_for_is_an_error(
     store: EntityStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entities = add(store, 1, 2)
