@@ -18,12 +18,15 @@ from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.run import drain
 from embed_pipeline_tests.acceptance.production import server_variables
 from embed_pipeline_tests.neo4j_bed.client import BedServer
+from embed_pipeline_tests.stores.postgres_queue import postgres_variables
 
 PAIRS = [
     ("sqlite", "sqlite"),
     ("sqlite", "neo4j"),
     ("neo4j", "sqlite"),
     ("neo4j", "neo4j"),
+    ("postgres", "sqlite"),
+    ("postgres", "neo4j"),
 ]
 
 
@@ -34,14 +37,18 @@ def settings(
     queue, graph = request.param
     neo4j_queue.wipe_schema()
     neo4j_graph.wipe_schema()
+    variables = server_variables(neo4j_queue, neo4j_graph)
+    if queue == "postgres":
+        variables |= postgres_variables(request.getfixturevalue("postgres_url"))
     return load_settings(
-        server_variables(neo4j_queue, neo4j_graph)
+        variables
         | {
             "EMBED_ENV": "test",
             "EMBED_HOME": str(tmp_path),
             "EMBED_QUEUE_STORE": queue,
             "EMBED_GRAPH_STORE": graph,
             "EMBEDDING_RATE_LIMIT_TOKENS": "100",
+            "EMBEDDING_RATE_LIMIT_INTERVAL": "3600000",
         }
     )
 
@@ -66,6 +73,6 @@ def test_the_whole_pipeline_works_on_this_pair(settings: Settings, services: Ser
     checks = wiring.diagnose_stores(settings)
     assert (tally.embedded, services.graph.coverage(model=services.model).percent) == (20, 100)
     assert [hit.entity.name for hit in found.hits] == ["entity 7"]
-    assert services.limiter.allowance().requests == 99
+    assert services.limiter.allowance().requests == 98, "one for the texts, one for the query"
     assert {check.part for check in checks} >= {"queue", "graph"}
     assert not [check for check in checks if check.condition is Condition.BROKEN]

@@ -159,7 +159,7 @@ def test_stale_walk_goes_on_where_the_last_one_stopped(world: World) -> None:
 
     assert [report.invalid for report in reports] == [0, 0, 1]
     assert [report.examined for report in reports] == [4, 4, 2]
-    assert world.graph.cursor("stale walk") is None, "the next one begins anew"
+    assert world.graph.cursor("stale walk") is None, "the next one starts again"
 
 
 def test_nothing_to_discover_is_reported_as_nothing(build: Build) -> None:

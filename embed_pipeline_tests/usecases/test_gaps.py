@@ -79,7 +79,7 @@ def test_restored_entity_whose_job_failed_because_it_was_gone_is_a_gap(world: Wo
     assert has_gaps(world.services)
 
 
-def test_graph_that_is_larger_than_a_look_may_have_gaps(world: World) -> None:
+def test_graph_that_is_larger_than_a_check_may_have_gaps(world: World) -> None:
     world.fill(10)
     world.run()
 
@@ -87,7 +87,7 @@ def test_graph_that_is_larger_than_a_look_may_have_gaps(world: World) -> None:
     assert not has_gaps(world.services, most_read=11)
 
 
-def test_more_unembedded_entities_than_a_look_asks_for_are_taken_for_gaps(world: World) -> None:
+def test_more_unembedded_entities_than_a_check_asks_for_are_taken_for_gaps(world: World) -> None:
     world.fill(MOST_ASKED)
     few = has_gaps(world.services)
     world.fill(1, first=MOST_ASKED)

@@ -102,7 +102,7 @@ def test_loading_the_same_file_again_changes_nothing(
         ('{"name": null}', "has no name"),
         ('{"name": 7}', "has a name that is not a string"),
         ('{"name": "a", "uid": 1.5}', "has a key that is neither a string nor a whole number"),
-        ('{"name": "a", "colour": "red"}', "has properties nobody mapped: colour"),
+        ('{"name": "a", "colour": "red"}', "has unmapped properties: colour"),
         (
             '{"name": "a", "observations": ["x", 7]}',
             "has observations that are neither a string nor a list of strings",
@@ -112,7 +112,7 @@ def test_loading_the_same_file_again_changes_nothing(
         ("[" * 1_000_000, "is nested too deep"),
     ],
 )
-def test_bad_line_is_told_and_costs_no_other(
+def test_bad_line_is_reported_and_costs_no_other(
     tmp_path: Path, line: str | bytes, reason: str
 ) -> None:
     path = jsonl(tmp_path, '{"name": "before"}', "", line, '{"name": "after"}')
@@ -178,7 +178,7 @@ def test_unknown_ending_names_the_known_ones(tmp_path: Path) -> None:
     assert all(ending in str(refused.value) for ending in FORMATS)
 
 
-def test_bad_rows_of_a_table_are_told_by_their_row(world: World, tmp_path: Path) -> None:
+def test_bad_rows_of_a_table_are_reported_by_their_row(world: World, tmp_path: Path) -> None:
     path = tmp_path / "entities.parquet"
     pd.DataFrame({"name": ["a", "", "c"]}).to_parquet(path, index=False)
 

@@ -50,7 +50,7 @@ def test_search_takes_from_the_same_budget(build: Build) -> None:
 
 
 @pytest.mark.parametrize(("asked", "kept"), [(MINUTE, MINUTE), (None, PAUSE_WITHOUT_ADVICE)])
-def test_search_that_is_told_to_wait_pauses_everybody(
+def test_search_that_has_to_wait_pauses_all_workers(
     build: Build, asked: timedelta | None, kept: timedelta
 ) -> None:
     world, other = (build(requests=10) for _ in range(2))
@@ -75,7 +75,7 @@ def test_tokens_that_a_search_did_not_need_are_given_back(build: Build) -> None:
     assert (left.requests, left.tokens) == (9, 997)
 
 
-def test_what_the_provider_says_is_left_after_a_search_holds_for_everybody(build: Build) -> None:
+def test_what_the_provider_says_is_left_after_a_search_holds_for_all_workers(build: Build) -> None:
     world, other = (build(requests=10) for _ in range(2))
     said = RemainingQuota(requests=4)
     world.provider.always = lambda texts: replace(world.provider.answer(texts), remaining=said)

@@ -55,7 +55,7 @@ def test_entity_is_found_by_its_name(world: World, name: str) -> None:
     assert finding.entity.uid == uid(1)
 
 
-def test_unknown_name_and_key_are_told_as_such(world: World) -> None:
+def test_unknown_name_and_key_are_reported_as_such(world: World) -> None:
     (by_name,), (by_key,) = (
         why(world.services, name="Nobody"),
         why(world.services, key=EntityUid("x")),
@@ -83,7 +83,7 @@ def test_namesakes_are_each_explained_and_deleted_ones_left_out(world: World) ->
     assert uid(0) not in {f.entity.uid for f in findings if f.entity}
 
 
-def test_deleted_entity_is_told_with_the_time(world: World) -> None:
+def test_deleted_entity_is_reported_with_the_time(world: World) -> None:
     world.create(entity(1))
     world.graph.soft_delete([uid(1)])
 
@@ -93,7 +93,7 @@ def test_deleted_entity_is_told_with_the_time(world: World) -> None:
     assert "was deleted on 2026-01-01 12:00 UTC" in finding.message
 
 
-def test_entity_without_text_is_told_which_properties_are_empty(build: Build) -> None:
+def test_entity_without_text_is_reported_with_its_empty_properties(build: Build) -> None:
     world = build(mapping=NOTES_ONLY)
     world.create(NewEntity(uid=uid(1), name="silent"))
 
@@ -103,7 +103,7 @@ def test_entity_without_text_is_told_which_properties_are_empty(build: Build) ->
     assert "observations" in finding.message
 
 
-def test_graph_of_another_model_is_told(world: World) -> None:
+def test_graph_of_another_model_is_reported(world: World) -> None:
     world.create(entity(1))
     world.graph.register_first_model("mock/other@4", dimensions=4)
 
@@ -114,7 +114,7 @@ def test_graph_of_another_model_is_told(world: World) -> None:
     assert "EMBEDDING_DIMENSIONS back" in finding.message
 
 
-def test_queued_entity_is_told_how_many_are_before_it_and_that_nobody_works(
+def test_queued_entity_is_reported_with_how_many_are_before_it_and_that_no_worker_runs(
     world: World, clock: FakeClock
 ) -> None:
     world.fill(3, first=10)
@@ -128,7 +128,7 @@ def test_queued_entity_is_told_how_many_are_before_it_and_that_nobody_works(
     assert (finding.remedy, finding.due_at) == (Remedy.RUN, clock.now())
 
 
-def test_queued_entity_needs_no_command_while_somebody_works(world: World) -> None:
+def test_queued_entity_needs_no_command_while_a_worker_runs(world: World) -> None:
     world.fill(2, first=10)
     world.lease()
     world.create(entity(1))
@@ -139,7 +139,7 @@ def test_queued_entity_needs_no_command_while_somebody_works(world: World) -> No
 
 
 @pytest.mark.parametrize("halted", [True, False])
-def test_stopped_queue_is_told_with_its_reason_and_resume(world: World, halted: bool) -> None:
+def test_stopped_queue_is_reported_with_its_reason_and_resume(world: World, halted: bool) -> None:
     world.create(entity(1))
     if halted:
         world.jobs.switch.halt("the key was revoked", seen=0)
@@ -152,7 +152,9 @@ def test_stopped_queue_is_told_with_its_reason_and_resume(world: World, halted: 
     assert f"{'halted' if halted else 'paused'}: the key was revoked" in finding.message
 
 
-def test_open_breaker_is_told_with_the_time_of_the_next_try(world: World, clock: FakeClock) -> None:
+def test_open_breaker_is_reported_with_the_time_of_the_next_try(
+    world: World, clock: FakeClock
+) -> None:
     world.create(entity(1))
     breaker = world.jobs.breakers.trip("mock", seen=0, error=RESET)
 
@@ -162,7 +164,7 @@ def test_open_breaker_is_told_with_the_time_of_the_next_try(world: World, clock:
     assert "mock does not answer (connection reset)" in finding.message
 
 
-def test_spent_budget_is_told_with_the_time_it_is_back(build: Build, clock: FakeClock) -> None:
+def test_spent_budget_is_reported_with_the_time_it_is_back(build: Build, clock: FakeClock) -> None:
     world = build(requests=1)
     world.create(entity(1))
     world.spend(1)
@@ -175,7 +177,7 @@ def test_spent_budget_is_told_with_the_time_it_is_back(build: Build, clock: Fake
     assert finding.due_at > clock.now()
 
 
-def test_job_that_waits_for_its_next_attempt_tells_when_and_why(world: World) -> None:
+def test_job_that_waits_for_its_next_attempt_reports_when_and_why(world: World) -> None:
     world.create(entity(1))
     lease = world.lease()
     world.jobs.fail(lease, dict.fromkeys(lease.job_ids, RESET))
@@ -199,7 +201,7 @@ def test_entity_in_work_names_who_has_it(world: World) -> None:
     assert "run-7 is embedding it" in finding.message
 
 
-def test_entity_of_a_vanished_worker_is_mended_by_recover(world: World, clock: FakeClock) -> None:
+def test_entity_of_a_vanished_worker_is_fixed_by_recover(world: World, clock: FakeClock) -> None:
     world.create(entity(1))
     world.lease(owner="run-7")
     clock.advance(HOUR)
@@ -216,7 +218,7 @@ def test_entity_of_a_vanished_worker_is_mended_by_recover(world: World, clock: F
         (RESET, 3, "(TRANSIENT) after 3 of 3 attempts"),
     ],
 )
-def test_failed_job_tells_why_and_how_to_force_it(
+def test_failed_job_reports_why_and_how_to_force_it(
     world: World, how: FailureRecord, times: int, says: str
 ) -> None:
     world.create(entity("my key"))
@@ -238,7 +240,7 @@ def test_entity_that_is_back_is_found_by_discovery(world: World) -> None:
     assert (finding.reason, finding.remedy) == (Reason.FAILED, Remedy.DISCOVER)
 
 
-def test_entity_that_nobody_queued_is_mended_by_discover(world: World) -> None:
+def test_entity_that_was_never_queued_is_fixed_by_discover(world: World) -> None:
     world.graph.create_entities([entity(1)], model=world.services.model)
 
     finding = asked(world)

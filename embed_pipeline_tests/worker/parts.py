@@ -77,10 +77,10 @@ class WatchedJobStore(QueueJobStore):
     def heartbeat(self, lease: Lease, job_ids: Sequence[JobId]) -> LeaseResult:
         if self.trouble_with_beats:
             raise self.trouble_with_beats.popleft()
-        settled = super().heartbeat(lease, job_ids)
+        result = super().heartbeat(lease, job_ids)
         self.beats.append(frozenset(job_ids))
         self.beaten.set()
-        return settled
+        return result
 
     def next_beat(self) -> frozenset[JobId]:
         """The jobs that the next beat extends; waits for it."""

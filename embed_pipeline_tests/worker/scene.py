@@ -1,4 +1,4 @@
-"""What the worker's tests are told in: entities, jobs and a world to work in."""
+"""The scene of the worker's tests: entities, jobs and a world to work in."""
 
 from __future__ import annotations
 

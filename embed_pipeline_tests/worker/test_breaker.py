@@ -1,4 +1,4 @@
-"""When the provider does not answer: everybody pauses, and an outage fails nobody."""
+"""When the provider does not answer: all workers pause, and an outage fails no job."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_probe_that_the_budget_denies_is_given_back(build: Build) -> None:
     assert report.embedded == 3
 
 
-def test_urgent_text_that_always_breaks_the_provider_starves_nobody(world: World) -> None:
+def test_urgent_text_that_always_breaks_the_provider_starves_no_job(world: World) -> None:
     world.fill(10)
     world.create(entity("bad", "poison"))
     force_embedding(world.services, key=uid("bad"))
@@ -190,7 +190,7 @@ def test_urgent_text_that_always_breaks_the_provider_starves_nobody(world: World
     assert {job.attempts for job in world.all_jobs if job.entity_uid != uid("bad")} == {0}
 
 
-def test_outage_of_many_pauses_fails_nobody_and_everything_is_embedded_afterwards(
+def test_outage_of_many_pauses_fails_no_job_and_everything_is_embedded_afterwards(
     build: Build,
 ) -> None:
     world = build(max_inputs=10)
@@ -263,7 +263,7 @@ def test_text_that_always_breaks_the_provider_fails_after_three_attempts_and_no_
     assert max(job.attempts for job in others) == 0
 
 
-def test_unclassified_error_of_a_provider_is_nobodys_end(world: World) -> None:
+def test_unclassified_error_of_a_provider_fails_no_job_at_once(world: World) -> None:
     world.fill(3)
     world.provider.script.append(ZeroDivisionError("a bug"))
 

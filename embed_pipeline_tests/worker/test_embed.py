@@ -64,7 +64,9 @@ def test_vector_of_the_same_text_is_reused_across_batches_without_a_call(world: 
 
 
 @pytest.mark.parametrize("number", [0, np.nan, np.inf])
-def test_vector_that_another_program_spoilt_is_paid_for_again(world: World, number: float) -> None:
+def test_vector_that_another_program_made_invalid_is_paid_for_again(
+    world: World, number: float
+) -> None:
     world.create(named(0, "one name", "the same words"))
     world.run()
     world.spoil_vector(uid(0), number)
@@ -111,7 +113,7 @@ def test_already_embedded_job_completes_without_a_call(build: Build) -> None:
     assert world.count(JobStatus.COMPLETED) == 2
 
 
-def test_huge_text_travels_in_a_request_of_its_own(world: World) -> None:
+def test_huge_text_is_sent_in_a_request_of_its_own(world: World) -> None:
     world.create(entity(0), entity(1, "word " * 400_000), entity(2))
 
     report = world.run()

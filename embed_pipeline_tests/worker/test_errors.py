@@ -36,7 +36,7 @@ CRITICAL_ERRORS = [
 # -- 429 --------------------------------------------------------------------------------------
 
 
-def test_429_pauses_everybody_until_retry_after_and_charges_nobody(build: Build) -> None:
+def test_429_pauses_all_workers_until_retry_after_and_charges_no_job(build: Build) -> None:
     world, other = build(requests=100), build(requests=100)
     world.fill(3)
     world.provider.script.append(RateLimited("slow down", retry_after=30 * SECOND))
@@ -178,7 +178,7 @@ def test_one_poison_text_of_a_hundred_fails_alone_within_few_calls(world: World)
     assert not world.jobs.breakers.read("mock").is_open, "the provider did answer"
 
 
-def test_poison_text_that_two_entities_share_fails_both_and_nobody_else(world: World) -> None:
+def test_poison_text_that_two_entities_share_fails_both_and_no_other(world: World) -> None:
     twins = [
         type(entity(0))(uid=uid(n), name="twin", properties={"observations": ("poison",)})
         for n in range(2)

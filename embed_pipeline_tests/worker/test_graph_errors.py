@@ -89,7 +89,7 @@ def test_runs_that_each_meet_a_broken_graph_once_halt_the_queue_together(world: 
     assert uncharged(world.all_jobs)
 
 
-def test_good_answer_in_between_begins_anew(world: World) -> None:
+def test_good_answer_in_between_begins_again(world: World) -> None:
     world.fill(2)
 
     rounds(world, FALTERED, times=6)
@@ -129,7 +129,7 @@ def test_entity_too_large_to_be_written_fails_by_itself_with_the_reason(
 
     assert_only_the_large_one_failed(world, batch_limit)
     others = [text for text in world.provider.texts if text != world.text_of(uid(0))]
-    assert len(others) == batch_limit, "nobody is paid for twice because of it"
+    assert len(others) == batch_limit, "no text is paid for twice because of it"
 
 
 @pytest.mark.parametrize("batch_limit", [0, 1, 40])
@@ -153,11 +153,11 @@ def assert_only_the_large_one_failed(world: World, batch_limit: int) -> None:
     others = [job for job in world.all_jobs if job.entity_uid != uid(0)]
     assert [job.status for job in others] == [JobStatus.COMPLETED] * batch_limit
     assert uncharged(others)
-    assert breakers_opened(world) == 0, "the graph is well, so nobody waits"
+    assert breakers_opened(world) == 0, "the graph is well, so no worker waits"
 
 
 @pytest.mark.parametrize("entities", [1, 5])
-def test_graph_without_memory_for_anybody_is_waited_for_and_charges_nobody(
+def test_graph_without_memory_for_any_write_is_waited_for_and_charges_no_job(
     build: Build, clock: FakeClock, entities: int
 ) -> None:
     own_clock = WorkerClock(clock)

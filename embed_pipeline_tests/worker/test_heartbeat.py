@@ -1,4 +1,4 @@
-"""The heartbeat: every held job is extended, a lost one stops, and silence is told."""
+"""The heartbeat: every held job is extended, a lost one is not, and silence is reported."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_heartbeat_keeps_a_long_job_from_other_workers(world: World) -> None:
     assert beating.may_start(lease.job_ids)
 
 
-def test_settled_jobs_are_extended_no_more(world: World) -> None:
+def test_finished_jobs_are_extended_no_more(world: World) -> None:
     world.fill(3)
     lease = world.lease()
     beating = heartbeat(world, lease)
@@ -94,7 +94,7 @@ def test_lost_lease_stops_new_work_on_those_jobs_alone(world: World, logs: Logbo
     assert (entry["workerId"], entry["jobIds"]) == ("worker-a", [lost])
 
 
-def test_error_in_a_beat_is_told_and_the_next_beat_works(world: World, logs: Logbook) -> None:
+def test_error_in_a_beat_is_reported_and_the_next_beat_works(world: World, logs: Logbook) -> None:
     world.fill(1)
     beating = heartbeat(world, world.lease())
     world.jobs.trouble_with_beats.append(StoreBusy("locked"))
@@ -131,10 +131,10 @@ def test_warning_after_three_silent_intervals_and_only_one(
     assert logs.of("heartbeat.missed")[0]["level"] == "warning"
 
 
-def test_beat_that_passes_after_a_long_silence_is_told_as_missed(
+def test_beat_that_succeeds_after_a_long_silence_is_reported_as_missed(
     world: World, logs: Logbook
 ) -> None:
-    """The database hung, or the process was frozen: nothing raised, and yet nobody beat."""
+    """The database hung, or the process was frozen: nothing was raised, and yet no beat came."""
     world.fill(1)
     beating = heartbeat(world, world.lease(), MINUTE)
 
@@ -143,12 +143,12 @@ def test_beat_that_passes_after_a_long_silence_is_told_as_missed(
     world.clock.advance(MINUTE)
     beating.beat()
 
-    (told,) = logs.of("heartbeat.missed")
-    assert (told["workerId"], told["silentFor"]) == ("worker-a", 240.0)
-    assert told["level"] == "warning"
+    (missed,) = logs.of("heartbeat.missed")
+    assert (missed["workerId"], missed["silentFor"]) == ("worker-a", 240.0)
+    assert missed["level"] == "warning"
 
 
-def test_silence_that_was_told_is_not_told_again_by_the_beat_that_ends_it(
+def test_silence_that_was_reported_is_not_reported_again_by_the_beat_that_ends_it(
     world: World, logs: Logbook
 ) -> None:
     world.fill(1)
@@ -162,7 +162,7 @@ def test_silence_that_was_told_is_not_told_again_by_the_beat_that_ends_it(
     assert len(logs.of("heartbeat.missed")) == 1
 
 
-def test_silence_while_nothing_is_held_alarms_nobody(world: World, logs: Logbook) -> None:
+def test_silence_while_nothing_is_held_raises_no_alarm(world: World, logs: Logbook) -> None:
     world.fill(1)
     lease = world.lease()
     beating = heartbeat(world, lease, MINUTE)

@@ -48,7 +48,7 @@ WEATHER: Sequence[tuple[Fault, type[EmbedPipelineError]]] = (
     (faults.ZERO_ROW, errors.MalformedResponse),
     (faults.WRONG_DIMENSION, errors.MalformedResponse),
     (faults.SAME_INDEX, errors.MalformedResponse),
-    (faults.SWAPPED_ROWS, errors.MalformedResponse),  # is understood, so nobody meets it
+    (faults.SWAPPED_ROWS, errors.MalformedResponse),  # is understood, so no job meets it
     (faults.credentials_refused(), errors.CredentialsRefused),
     (faults.quota_exhausted(), errors.QuotaExhausted),
     (faults.model_not_found(), errors.ModelNotFound),
@@ -74,7 +74,7 @@ class Weather:
     def __init__(self, coming: Sequence[int | None]) -> None:
         self._coming, self._lock = deque(coming), threading.Lock()
         self.met_alone: dict[str, set[str]] = defaultdict(set)
-        """The errors that each text can truly be failed for: it met them without company."""
+        """The errors that each text can truly be failed for: it met them alone."""
 
     def calm_down(self) -> None:
         self._coming.clear()
@@ -160,7 +160,7 @@ def check_what_holds_at_any_time(
         text = world.text_of(job.entity_uid)
         (fitted,) = world.services.provider.fit([text])
         stored = world.stored(job.entity_uid)
-        assert job.status is not JobStatus.PROCESSING, "nobody holds a job after a run"
+        assert job.status is not JobStatus.PROCESSING, "no job is held after a run"
         assert (stored is not None) == (job.status is JobStatus.COMPLETED)
         if stored is not None:
             assert stored[0] == version_of(text)
@@ -191,7 +191,7 @@ def check_what_holds_when_all_is_well_again(world: OpenAIWorld, kinds: Sequence[
         elif kind == "refused":
             assert job.status is JobStatus.FAILED
         elif kind == "breaking":
-            # Only an answer to another tells it from an outage, which fails nobody.
+            # Only an answer to another request tells it from an outage, which fails no job.
             assert job.status in (JobStatus.FAILED, JobStatus.PENDING)
         else:
             assert job.status in (JobStatus.COMPLETED, JobStatus.FAILED)

@@ -91,7 +91,7 @@ def test_429_pauses_and_then_everything_is_embedded(
     ],
     ids=["401", "403", "404", "insufficient_quota", "billing_not_active"],
 )
-def test_critical_answer_halts_the_queue_and_charges_nobody(
+def test_critical_answer_halts_the_queue_and_charges_no_job(
     world: OpenAIWorld, server: OpenAIServer, fault: Fault
 ) -> None:
     server.inject(fault)
@@ -101,7 +101,7 @@ def test_critical_answer_halts_the_queue_and_charges_nobody(
     drain(world.services, owner="worker-b")
 
     assert world.jobs.switch.read().state is SwitchState.HALTED
-    assert len(server.requests) == 1, "no later lease until somebody resumes"
+    assert len(server.requests) == 1, "no later lease until a person resumes"
     job = world.job_of(uid(0))
     assert (job.status, job.attempts) == (JobStatus.PENDING, 0)
     assert job.error_category is ErrorCategory.CRITICAL
@@ -114,7 +114,7 @@ def test_critical_answer_halts_the_queue_and_charges_nobody(
     [server_error(), HANG, DROP, html_page(), NAN_ROW],
     ids=["500", "timeout", "dropped", "HTML", "NaN"],
 )
-def test_request_wide_fault_opens_the_breaker_and_charges_nobody_of_many(
+def test_request_wide_fault_opens_the_breaker_and_charges_no_job_of_many(
     world: OpenAIWorld, server: OpenAIServer, fault: Fault
 ) -> None:
     server.inject(fault)
@@ -153,7 +153,7 @@ def test_400_for_one_text_of_a_hundred_embeds_the_other_99(
     ],
     ids=["named by the server", "found by a harmless text"],
 )
-def test_setting_that_the_server_refuses_halts_the_queue_and_fails_nobody(
+def test_setting_that_the_server_refuses_halts_the_queue_and_fails_no_job(
     world: OpenAIWorld, server: OpenAIServer, fault: Fault, calls: int
 ) -> None:
     server.fault_for = lambda _: fault
@@ -170,7 +170,7 @@ def test_setting_that_the_server_refuses_halts_the_queue_and_fails_nobody(
     assert drain(world.services, owner="worker-a").embedded == 50
 
 
-def test_queue_of_nothing_but_refused_texts_fails_them_and_halts_nobody(
+def test_queue_of_nothing_but_refused_texts_fails_them_and_is_not_halted(
     world: OpenAIWorld, server: OpenAIServer
 ) -> None:
     server.fault_for = lambda texts: refusal(400) if any("note" in text for text in texts) else None

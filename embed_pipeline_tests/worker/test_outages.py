@@ -1,4 +1,4 @@
-"""Outages of every shape: nobody innocent fails, and everything else is embedded."""
+"""Outages of every shape: no innocent job fails, and everything else is embedded."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def most_probes(outage: timedelta) -> int:
     inputs=st.sampled_from([3, 10, 100]),
     run_limits=st.sampled_from([ONE_BY_ONE, WIDE]),
 )
-def test_outage_of_any_length_fails_nobody_and_is_probed_no_more_than_the_pauses_allow(
+def test_outage_of_any_length_fails_no_job_and_is_probed_no_more_than_the_pauses_allow(
     outage: timedelta, inputs: int, run_limits: RunLimits
 ) -> None:
     with tempfile.TemporaryDirectory() as home:
@@ -134,7 +134,7 @@ def test_provider_that_fails_only_big_requests_embeds_everything_in_small_ones(
     assert {job.attempts for job in world.all_jobs} == {0}
 
 
-def test_prober_that_dies_blocks_nobody(build: Build) -> None:
+def test_prober_that_dies_blocks_no_other_worker(build: Build) -> None:
     world, other = build(), build()
     world.fill(5)
     world.provider.script.append(ProviderUnavailable("503"))

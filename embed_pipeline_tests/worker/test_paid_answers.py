@@ -62,7 +62,9 @@ def test_answer_is_written_though_the_breaker_cannot_be_closed(
     assert world.is_embedded(uid(0))
 
 
-def test_model_that_was_retired_meanwhile_ends_the_run_and_halts_nobody(world: World) -> None:
+def test_model_that_was_retired_meanwhile_ends_the_run_and_does_not_halt_the_queue(
+    world: World,
+) -> None:
     world.fill(2)
     world.graph.trouble_with_writes.append(ModelNotActive("mock/mock@8 is retired"))
 

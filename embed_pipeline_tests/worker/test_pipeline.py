@@ -195,7 +195,7 @@ def test_answers_under_way_are_kept_when_another_request_meets_429(build: Build)
     assert report.back_at == world.clock.now() + 30 * SECOND
 
 
-def test_requests_that_fail_together_open_the_breaker_once_and_charge_nobody(build: Build) -> None:
+def test_requests_that_fail_together_open_the_breaker_once_and_charge_no_job(build: Build) -> None:
     world = build(max_inputs=2, run_limits=WIDE)
     world.fill(12)
     meet = Together(3)
@@ -264,7 +264,7 @@ def test_poison_text_is_found_while_other_requests_go_on(build: Build) -> None:
     assert len(world.provider.requests) <= 4 + 2 * 4
 
 
-# -- suspects travel alone ---------------------------------------------------------------------
+# -- suspects are held alone -------------------------------------------------------------------
 
 
 def test_suspects_are_embedded_while_the_run_holds_nothing_else(
@@ -333,7 +333,7 @@ def test_probe_that_comes_to_a_run_which_holds_others_is_given_back_at_once(
 # -- the budget --------------------------------------------------------------------------------
 
 
-def test_grant_that_grew_old_before_it_was_sent_is_given_back_and_taken_anew(
+def test_grant_that_grew_old_before_it_was_sent_is_given_back_and_taken_again(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = build(requests=5)
@@ -441,7 +441,7 @@ def test_jobs_that_a_graph_forgets_to_report_are_given_back_at_the_end(
     assert heartbeats() <= before
 
 
-# -- told to stop ------------------------------------------------------------------------------
+# -- stopped -----------------------------------------------------------------------------------
 
 
 def test_all_answers_that_arrive_after_an_interrupt_are_kept_and_leases_given_back(

@@ -35,7 +35,7 @@ def refuse_but_the_harmless(texts: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize(("budget", "jobs"), [(1, 1), (1, 4), (2, 4), (5, 16), (20, 300)])
-def test_setting_that_is_refused_fails_nobody_however_small_the_budget(
+def test_setting_that_is_refused_fails_no_job_however_small_the_budget(
     build: Build, budget: int, jobs: int
 ) -> None:
     world = build(requests=budget)
@@ -53,7 +53,7 @@ def test_setting_that_is_refused_fails_nobody_however_small_the_budget(
     assert {(job.status, job.attempts) for job in world.all_jobs} == {(JobStatus.PENDING, 0)}
 
 
-def test_rate_limit_met_by_the_check_pauses_everybody_and_fails_nobody(build: Build) -> None:
+def test_rate_limit_met_by_the_check_pauses_all_workers_and_fails_no_job(build: Build) -> None:
     world = build(requests=10)
     world.fill(2)
     error = RateLimited("429", retry_after=30 * SECOND)
@@ -66,7 +66,7 @@ def test_rate_limit_met_by_the_check_pauses_everybody_and_fails_nobody(build: Bu
     assert {(job.status, job.attempts) for job in world.all_jobs} == {(JobStatus.PENDING, 0)}
 
 
-def test_outage_met_by_the_check_opens_the_breaker_and_charges_nobody(world: World) -> None:
+def test_outage_met_by_the_check_opens_the_breaker_and_charges_no_job(world: World) -> None:
     world.fill(2)
     world.provider.always = refuse_all_and_answer_the_check_with(ProviderUnavailable("503"))
 

@@ -79,7 +79,7 @@ def test_request_that_does_not_answer_within_the_grace_is_given_back(build: Buil
     }
 
 
-def test_error_that_arrives_after_an_interrupt_charges_nobody(build: Build) -> None:
+def test_error_that_arrives_after_an_interrupt_charges_no_job(build: Build) -> None:
     world = build()
     world.fill(1)
     interrupt = Interrupt(world)
@@ -97,7 +97,7 @@ def test_error_that_arrives_after_an_interrupt_charges_nobody(build: Build) -> N
     assert world.job_of(uid(0)).attempts == 0
 
 
-def test_run_told_to_stop_sends_no_further_request(build: Build) -> None:
+def test_stopped_run_sends_no_further_request(build: Build) -> None:
     world = build(max_inputs=1)
     world.fill(3)
     deadline = world.deadline()

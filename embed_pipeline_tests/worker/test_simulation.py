@@ -89,7 +89,7 @@ class Simulation:
             )
         )()
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """Everything works again; a few rounds of the ordinary schedule."""
         self.faulty = False
         self.world.graph.come_back()
@@ -178,12 +178,12 @@ def test_whatever_happens_every_job_ends_truly_and_every_vector_is_right(
         simulation.step()
         check_vectors(simulation)
         check_entities(world)
-    simulation.settle()
+    simulation.finish()
 
     check_vectors(simulation)
     check_entities(world)
     for job in world.all_jobs:
-        assert job.status is not JobStatus.PROCESSING, f"seed {seed}: nobody holds a job"
+        assert job.status is not JobStatus.PROCESSING, f"seed {seed}: no job is held"
         if job.status is JobStatus.FAILED:
             assert is_true_reason(job), f"seed {seed}: {job}"
     for number in range(ENTITIES):

@@ -66,7 +66,7 @@ def test_one_input_of_10_000_tokens_in_100_is_cut_recorded_and_all_are_embedded(
     assert world.jobs.counters.read()["inputs_truncated"] == 1
 
 
-def test_vector_of_a_cut_text_is_noted_as_such_on_everybody_who_has_that_text(
+def test_vector_of_a_truncated_text_is_marked_on_every_entity_with_that_text(
     world: OpenAIWorld, server: OpenAIServer
 ) -> None:
     world.create(entity("first", LONG), entity("twin", LONG))

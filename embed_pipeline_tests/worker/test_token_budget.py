@@ -70,7 +70,7 @@ def test_small_texts_use_what_is_left_behind_a_big_one(build: Build) -> None:
     ]
 
 
-def test_tokens_too_few_for_any_text_say_to_everybody_when_they_are_back(build: Build) -> None:
+def test_tokens_too_few_for_any_text_tell_all_workers_when_they_are_back(build: Build) -> None:
     world, other = (build(requests=100, tokens=1_000) for _ in range(2))
     world.provider.always = lambda texts: replace(world.provider.answer(texts), tokens=0)
     world.create(entity("first", WORDS * 15), entity("big", WORDS * 18))
@@ -124,7 +124,7 @@ def worlds(tmp_path: Path, clock: FakeClock, server: OpenAIServer) -> Iterator[l
         world.close()
 
 
-def test_budget_of_everybody_falls_to_what_the_provider_says_is_left(
+def test_shared_budget_falls_to_what_the_provider_says_is_left(
     worlds: list[OpenAIWorld], budget: Budget
 ) -> None:
     world, other = (limited(world, tokens=100_000) for world in worlds)

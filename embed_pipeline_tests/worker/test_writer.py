@@ -32,7 +32,7 @@ def uncharged(world: World) -> bool:
 # -- the text changes between embedding and write -----------------------------------------------
 
 
-def test_text_changed_between_embedding_and_write_is_superseded_and_embedded_anew(
+def test_text_changed_between_embedding_and_write_is_superseded_and_embedded_again(
     world: World,
 ) -> None:
     world.create(entity(0, "old"), entity(1))
@@ -46,7 +46,7 @@ def test_text_changed_between_embedding_and_write_is_superseded_and_embedded_ane
     assert (report.superseded, report.embedded) == (1, 2)
 
 
-def test_text_changed_by_another_program_before_the_write_is_embedded_anew(world: World) -> None:
+def test_text_changed_by_another_program_before_the_write_is_embedded_again(world: World) -> None:
     world.create(entity(0, "old"))
     world.provider.script.append(lambda _: world.write_as_another_program(uid(0), "theirs"))
 
@@ -74,7 +74,7 @@ def test_embedded_a_then_b_then_a_again_ends_with_the_vector_of_a(world: World) 
         assert world.has_vector_of(uid(0), f"entity 0\n{text}")
 
 
-def test_other_properties_with_the_same_text_settle_in_the_next_batch(world: World) -> None:
+def test_other_properties_with_the_same_text_complete_in_the_next_batch(world: World) -> None:
     world.create(entity(0, "a", "b"))
     world.provider.script.append(lambda _: world.write_as_another_program(uid(0), "a\nb"))
 
@@ -103,7 +103,7 @@ def test_entity_gone_between_embedding_and_write_fails_its_job_and_not_health(
 
     report = world.run()
 
-    assert (report.leased, report.failed) == (2, 1), "settled at once"
+    assert (report.leased, report.failed) == (2, 1), "failed at once"
     job = world.job_of(uid(0))
     assert (job.status, job.error_category) == (JobStatus.FAILED, ErrorCategory.PERMANENT)
     assert job.fail_code == "entity_gone"
@@ -148,7 +148,7 @@ def test_graph_down_beyond_the_runs_time_defers_the_paid_jobs_and_pays_for_no_mo
     assert world.job_of(uid(0)).error == str(DOWN)
 
 
-def test_nobody_leases_while_the_graph_is_down_and_all_goes_on_when_it_is_back(
+def test_nothing_is_leased_while_the_graph_is_down_and_all_goes_on_when_it_is_back(
     world: World,
 ) -> None:
     world.fill(3)
@@ -171,7 +171,7 @@ def test_nobody_leases_while_the_graph_is_down_and_all_goes_on_when_it_is_back(
     assert all(world.is_embedded(uid(number)) for number in range(6))
 
 
-def test_graph_that_breaks_while_a_batch_is_read_charges_nobody(world: World) -> None:
+def test_graph_that_breaks_while_a_batch_is_read_charges_no_job(world: World) -> None:
     world.fill(3)
     lease = lease_batch(world.services, owner="worker-a")
     world.graph.go_down()

@@ -48,5 +48,5 @@ def _entity(line: bytes, mapping: EntityMapping, number: int) -> NewEntity | Bad
     if not isinstance(values, dict):
         return BadRow(line=number, reason="is not a JSON object")
     if unknown := sorted(values.keys() - known_columns(mapping)):
-        return BadRow(line=number, reason=f"has properties nobody mapped: {', '.join(unknown)}")
+        return BadRow(line=number, reason=f"has unmapped properties: {', '.join(unknown)}")
     return entity_of(values, mapping, line=number)
