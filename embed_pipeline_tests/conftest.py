@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import Scheduling
 
-pytest.register_assert_rewrite("embed_pipeline_tests.contracts")
+pytest.register_assert_rewrite(
+    "embed_pipeline_tests.contracts", "embed_pipeline_tests.migration.contract"
+)
 
 pytest_plugins = ["embed_pipeline_tests.neo4j_bed.fixtures", "embed_pipeline_tests.postgres_server"]
 

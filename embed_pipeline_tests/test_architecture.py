@@ -9,6 +9,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import embed_pipeline
+from embed_pipeline_tests import twins
 
 ROOT = Path(embed_pipeline.__file__).parent
 
@@ -59,6 +60,8 @@ BACKENDS = {"sqlite", "neo4j", "postgres"}
 
 LONGEST_MODULE = 250
 LONGEST_FUNCTION = 40
+TOO_LONG_A_RUN = 12
+"""Lines that two backends have in common: what is the same is written once, beside them."""
 
 
 def modules() -> Iterator[tuple[str, ast.Module, str]]:
@@ -174,6 +177,16 @@ def test_modules_and_functions_stay_small() -> None:
     }
 
     assert (long_modules, long_functions) == ({}, {})
+
+
+def test_no_two_backends_say_the_same() -> None:
+    found: dict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
+    for backend in BACKENDS:
+        for path in sorted((ROOT / "stores" / backend).rglob("*.py")):
+            for run, line in twins.runs(twins.shapes(path), TOO_LONG_A_RUN).items():
+                found[run][backend] = f"{path.relative_to(ROOT)}:{line}"
+
+    assert [list(places.values()) for places in found.values() if len(places) > 1] == []
 
 
 def test_dagster_files_have_no_postponed_annotations() -> None:

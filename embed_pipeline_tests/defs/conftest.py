@@ -29,17 +29,17 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dg.DagsterInstanc
 
 
 @pytest.fixture
-def instance(memory: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
+def instance(memory: dg.DagsterInstance) -> dg.DagsterInstance:
     """Empty at the start of each test."""
-    yield memory
     memory.wipe()
+    return memory
 
 
 @pytest.fixture
-def stored_instance(disk: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
+def stored_instance(disk: dg.DagsterInstance) -> dg.DagsterInstance:
     """On disk, for what opens its instance by a reference; empty at the start of each test."""
-    yield disk
     disk.wipe()
+    return disk
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ def dev_server(
             within(120, lambda: until(server), lambda: log.read_text()[-3_000:])
             yield server
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            process.wait(90)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

@@ -111,7 +111,7 @@ def test_cleanup_ttl_job_runs_on_an_empty_queue(homes: Homes) -> None:
     )
 
     assert ended.returncode == 0, ended.stdout
-    assert "Deleted 0 ended jobs past retention." in ended.stdout
+    assert "Deleted 0 finished jobs older than the retention." in ended.stdout
 
 
 @pytest.mark.parametrize(

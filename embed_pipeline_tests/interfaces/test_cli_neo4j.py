@@ -10,6 +10,7 @@ import pytest
 from embed_pipeline.stores.neo4j.setup.schema import VERSIONS
 from embed_pipeline_tests.acceptance.production import server_variables
 from embed_pipeline_tests.interfaces.conftest import CommandLine
+from embed_pipeline_tests.migration.contract import VARIABLES, load_into_neo4j
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 
 
@@ -76,6 +77,26 @@ def test_doctor_tells_refused_credentials(on_neo4j: CommandLine) -> None:
     assert (answer.code, queue["condition"]) == (1, "broken")
     assert "EMBED_QUEUE_PASSWORD" in queue["remedy"]
     assert "of somebody else" not in answer.out
+
+
+def test_databases_of_version_0_1_are_refused_by_every_command_until_init(
+    on_neo4j: CommandLine, neo4j_queue: BedServer, neo4j_graph: BedServer
+) -> None:
+    load_into_neo4j(neo4j_queue, neo4j_graph)
+    # `load` and `metrics` do without a queue, and say that it cannot be used.
+    commands = [
+        *(("run",), ("export", "jobs.csv"), ("why", "entity 3"), ("discover",), ("summary",)),
+        *(("force", "entity 3"), ("status",), ("health",), ("recover",), ("cleanup",)),
+        *(("pause",), ("resume",), ("failed",), ("cancel", "entity 3"), ("retry-failed",)),
+    ]
+
+    answers = {words: on_neo4j(*words, **VARIABLES) for words in commands}
+    on_neo4j("init", **VARIABLES)
+    after = on_neo4j("status", "--json", **VARIABLES)
+
+    assert [words for words, it in answers.items() if "embed-pipeline init" not in it.err] == []
+    assert [words for words, it in answers.items() if it.code == 0] == []
+    assert (after.code, after.json["total"]) == (0, 19)
 
 
 def test_from_a_file_to_a_search_with_all_that_may_happen_between(

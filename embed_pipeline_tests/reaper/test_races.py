@@ -13,6 +13,8 @@ from functools import partial
 from random import Random
 from typing import Any
 
+import pytest
+
 from embed_pipeline.reaper import JobQueue, PostgresDatabase, Reaper
 from embed_pipeline_tests.reaper.scene import (
     POLICY,
@@ -206,6 +208,7 @@ class Gang:
             member.wait()
 
 
+@pytest.mark.slow
 def test_kill_9_of_workers_in_a_loop_loses_no_job_and_doubles_none(scene: Scene) -> None:
     fill(scene)
     reaper = scene.reaper(POLICY_OF_THE_HAMMER)

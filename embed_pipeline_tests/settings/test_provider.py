@@ -275,7 +275,7 @@ def test_http_to_another_machine_needs_a_permission_which_is_noted(url: str) -> 
 
     assert problems(environ) == (
         "OPENAI_BASE_URL must use https because its host is not loopback"
-        " (OPENAI_ALLOW_PLAINTEXT=true allows http).",
+        " (OPENAI_ALLOW_PLAINTEXT=true allows plain text).",
     )
     assert load_settings({**environ, "OPENAI_ALLOW_PLAINTEXT": "true"}).notes == (
         "OPENAI_ALLOW_PLAINTEXT is true: key and texts travel unencrypted to OPENAI_BASE_URL.",

@@ -83,7 +83,7 @@ def test_plaintext_to_another_machine_needs_a_permission_which_is_noted(url: str
 
     assert problems(environ) == PLAIN_HOST
     assert load_settings({**environ, "REAPER_ALLOW_PLAINTEXT": "true"}).notes == (
-        "REAPER_ALLOW_PLAINTEXT is true: password and jobs may travel unencrypted to"
+        "REAPER_ALLOW_PLAINTEXT is true: password and jobs travel unencrypted to"
         " REAPER_DATABASE_URL.",
     )
 

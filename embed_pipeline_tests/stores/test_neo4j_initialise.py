@@ -5,12 +5,15 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from threading import Barrier
 
 import pytest
 
+from embed_pipeline import stores
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
+from embed_pipeline.stores import neo4j, sqlite
 from embed_pipeline.stores.config import StoreConfig
 from embed_pipeline.stores.neo4j import open_graph
 from embed_pipeline.stores.neo4j.graph import search as vector_search
@@ -81,6 +84,30 @@ class TestRefusals:
         neo4j_queue.run("CREATE (:Budget {provider: 'openai'})")
 
         initialise(budgets)
+
+
+class TestRefusalsOfMixedPairs:
+    def test_a_queue_is_not_put_among_entities_when_the_graph_is_in_sqlite(
+        self, config: StoreConfig, neo4j_queue: BedServer, tmp_path: Path
+    ) -> None:
+        neo4j_queue.run("CREATE (:Entity {uid: 'a', name: 'Ada'})")
+        before = content(neo4j_queue)
+
+        with pytest.raises(ConfigurationError, match="holds nodes labelled Entity"):
+            stores.initialise(neo4j, sqlite, replace(config, home=tmp_path))
+
+        assert content(neo4j_queue) == before
+        assert list(tmp_path.iterdir()) == []
+
+    def test_the_graph_is_not_put_into_a_queues_database_when_the_queue_is_in_sqlite(
+        self, config: StoreConfig, neo4j_graph: BedServer, tmp_path: Path
+    ) -> None:
+        neo4j_graph.run("CREATE (:QueueSchema {name: 'queue', version: 1})")
+
+        with pytest.raises(ConfigurationError, match="database of its own"):
+            stores.initialise(sqlite, neo4j, replace(config, home=tmp_path))
+
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_two_that_begin_at_once_on_an_empty_pair_both_succeed(config: StoreConfig) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
 
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline_tests.clocks import FakeClock
@@ -24,10 +26,14 @@ class SqliteQueueMachine(QueueMachine):
         self._folder.cleanup()
 
 
-TestQueueMachine = SqliteQueueMachine.TestCase
-TestQueueMachine.settings = settings(
-    max_examples=60,
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+@pytest.mark.parametrize("runs", [15, pytest.param(60, marks=pytest.mark.slow)])
+def test_queue_and_model_agree_whatever_is_done(runs: int) -> None:
+    run_state_machine_as_test(
+        SqliteQueueMachine,
+        settings=settings(
+            max_examples=runs,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow],
+        ),
+    )

@@ -9,6 +9,7 @@ from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,6 +66,7 @@ def lease_everything_once(path: Path, *, count: int) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_eight_threads_in_two_processes_lease_100_000_jobs_once_each(tmp_path: Path) -> None:
     lease_everything_once(tmp_path / "queue.sqlite", count=100_000)
 

@@ -64,18 +64,19 @@ class Access:
         elif endpoint is None or endpoint.scheme not in ("http", "https") or endpoint.has_query:
             findings.refuse(variable, "be an https URL without query or fragment")
         elif endpoint.scheme == "http" and not endpoint.is_loopback:
-            self._check_plaintext(variable, findings)
+            self._require_encryption(variable, findings)
 
-    def _check_plaintext(self, variable: str, findings: Findings) -> None:
-        must = "use https because its host is not loopback"
+    def _require_encryption(self, variable: str, findings: Findings) -> None:
         if "allow_plaintext" not in settings_of(type(self)):
-            findings.refuse(variable, must)
+            findings.refuse(variable, "use https because its host is not loopback")
             return
-        permission = self._variable("allow_plaintext")
-        if self.allow_plaintext:
-            findings.note(f"{permission} is true: key and texts travel unencrypted to {variable}.")
-        else:
-            findings.refuse(variable, f"{must} ({permission}=true allows http)")
+        findings.require_encryption(
+            variable,
+            "use https",
+            permission=self._variable("allow_plaintext"),
+            allowed=self.allow_plaintext,
+            cargo="key and texts",
+        )
 
     def _variable(self, part: str) -> str:
         return settings_of(type(self))[part].variable

@@ -175,18 +175,13 @@ def _check_url(given: ReaperSettings, findings: Findings) -> None:
         )
         return
     register_secret(url.password or "")  # the driver's errors may show it without its URL
-    if url.is_loopback or url.is_encrypted:
-        return
-    if given.allow_plaintext:
-        findings.note(
-            "REAPER_ALLOW_PLAINTEXT is true: password and jobs may travel unencrypted to"
-            f" {DATABASE_URL}."
-        )
-    else:
-        findings.refuse(
+    if not url.is_loopback and not url.is_encrypted:
+        findings.require_encryption(
             DATABASE_URL,
-            "set sslmode=require, verify-ca or verify-full because its host is not loopback"
-            " (REAPER_ALLOW_PLAINTEXT=true allows plain text)",
+            "set sslmode=require, verify-ca or verify-full",
+            permission="REAPER_ALLOW_PLAINTEXT",
+            allowed=given.allow_plaintext,
+            cargo="password and jobs",
         )
 
 

@@ -156,19 +156,15 @@ def _refuse_credentials(given: ServerSettings, findings: Findings) -> bool:
 
 
 def _require_encryption(given: ServerSettings, remedy: str, findings: Findings) -> None:
-    variable, permission = given.variable("uri"), _permission(given)
-    if given.allow_plaintext:
-        findings.note(f"{permission} is true: password and data travel unencrypted to {variable}.")
-    else:
-        findings.refuse(
-            variable,
-            f"{remedy} because its host is not loopback ({permission}=true allows plain text)",
-        )
-
-
-def _permission(given: ServerSettings) -> str:
-    role = "QUEUE" if given.variable("uri").startswith("EMBED_QUEUE") else "GRAPH"
-    return f"EMBED_{role}_ALLOW_PLAINTEXT"
+    variable = given.variable("uri")
+    role = "QUEUE" if variable.startswith("EMBED_QUEUE") else "GRAPH"  # NEO4J_URI is the graph's
+    findings.require_encryption(
+        variable,
+        remedy,
+        permission=f"EMBED_{role}_ALLOW_PLAINTEXT",
+        allowed=given.allow_plaintext,
+        cargo="password and data",
+    )
 
 
 def _bolt_place(server: ServerSettings) -> tuple[tuple[str, int], str]:

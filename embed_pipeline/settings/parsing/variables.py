@@ -35,6 +35,18 @@ class Findings:
         if variable not in self._hidden:
             self._problems.setdefault(variable, f"{variable} must {must}.")
 
+    def require_encryption(
+        self, variable: str, remedy: str, *, permission: str, allowed: bool, cargo: str
+    ) -> None:
+        """For an unencrypted address of another machine; `permission` is the variable."""
+        if allowed:
+            self.note(f"{permission} is true: {cargo} travel unencrypted to {variable}.")
+        else:
+            self.refuse(
+                variable,
+                f"{remedy} because its host is not loopback ({permission}=true allows plain text)",
+            )
+
     def hide(self, variable: str) -> None:
         """Report no problem of this variable: it follows from one that is reported."""
         self._hidden.add(variable)

@@ -1,0 +1,69 @@
+"""SQLite files of version 0.1 are brought up by whoever opens them."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from embed_pipeline import wiring
+from embed_pipeline.errors import SchemaMissing
+from embed_pipeline.settings import Settings, load_settings
+from embed_pipeline.stores.sqlite.queue import schema
+from embed_pipeline_tests.interfaces.command_line import environment, run_program
+from embed_pipeline_tests.migration.contract import OLD_DATA, VARIABLES, MigrationContract
+
+OLD_VERSION = 3
+"""Of the queue's file in 0.1, which refuses every higher one."""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    for name in ("queue", "graph"):
+        with closing(sqlite3.connect(tmp_path / f"{name}.sqlite")) as connection:
+            connection.executescript((OLD_DATA / f"{name}.sql").read_text())
+    return tmp_path
+
+
+@pytest.fixture
+def settings(home: Path) -> Settings:
+    return load_settings(VARIABLES | {"EMBED_HOME": str(home)})
+
+
+class TestMigration(MigrationContract): ...
+
+
+def version_of(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def test_old_version_is_raised_so_that_programs_of_0_1_refuse_the_file(
+    home: Path, settings: Settings
+) -> None:
+    assert version_of(home / "queue.sqlite") == OLD_VERSION
+
+    with closing(wiring.open_job_store(settings)) as jobs:
+        jobs.has_stale()
+
+    assert version_of(home / "queue.sqlite") == schema.VERSION > OLD_VERSION
+
+
+def test_file_of_a_newer_version_is_refused(home: Path, settings: Settings) -> None:
+    with closing(sqlite3.connect(home / "queue.sqlite")) as connection:
+        connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+
+    with (
+        closing(wiring.open_job_store(settings)) as jobs,
+        pytest.raises(SchemaMissing, match=f"has schema version {schema.VERSION + 1}"),
+    ):
+        jobs.has_stale()
+
+
+def test_a_command_brings_the_files_up_by_itself(home: Path) -> None:
+    answer = run_program("status", "--json", env=environment(home, **VARIABLES), cwd=home)
+
+    assert (answer.code, answer.err) == (0, "")
+    assert version_of(home / "queue.sqlite") == schema.VERSION
