@@ -184,7 +184,7 @@ class TestGraph:
         with pytest.raises(SchemaMissing, match="embed-pipeline init"):
             schema.check_graph(graph, MAPPING)
 
-    def test_set_up_adds_only_rules_to_somebodys_graph(
+    def test_set_up_adds_only_rules_to_an_existing_graph(
         self, neo4j_graph: BedServer, graph: Neo4jDatabase
     ) -> None:
         neo4j_graph.run(
@@ -236,6 +236,19 @@ class TestGraph:
 
         with pytest.raises(SchemaMissing, match=says):
             schema.prepare_graph(graph, MAPPING)
+
+    def test_a_name_too_long_for_an_index_is_reported_and_leaves_no_failed_index(
+        self, neo4j_graph: BedServer, graph: Neo4jDatabase
+    ) -> None:
+        neo4j_graph.run("CREATE (:Entity {uid: 'a', name: $name})", name="n" * 10_000)
+
+        with pytest.raises(SchemaMissing, match=r"Entity\(name\).* 8 kB"):
+            schema.prepare_graph(graph, MAPPING)
+
+        assert neo4j_graph.run("SHOW INDEXES YIELD state WHERE state = 'FAILED'") == []
+        neo4j_graph.run("MATCH (e:Entity) SET e.name = 'short'")
+        schema.prepare_graph(graph, MAPPING)
+        schema.check_graph(graph, MAPPING)
 
     def test_a_mapping_that_uses_our_labels_is_refused(self, graph: Neo4jDatabase) -> None:
         with pytest.raises(ConfigurationError):

@@ -1,4 +1,4 @@
-"""What the doctor looks at: servers, versions, clocks, schema, APOC."""
+"""What the doctor checks: servers, versions, clocks, schema, APOC."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def diagnose_database(
     check_schema: Callable[[Neo4jDatabase], None],
     now: Callable[[], datetime],
 ) -> list[CheckResult]:
-    """Each further look needs the one before, so the first that fails is the last."""
+    """Each check needs the one before, so the first that fails is the last."""
     place = f"the database {database.database} at {database.uri}"
     variable = f"EMBED_{role.upper()}"
     try:
