@@ -14,7 +14,7 @@ import pytest
 
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.ports.embedding_provider import Limits
-from embed_pipeline.settings import IN_PROCESS, ProviderName, load_settings
+from embed_pipeline.settings import IN_PROCESS, ProviderName, StoreName, load_settings
 from embed_pipeline.stores import queue_backend
 from embed_pipeline.wiring import (
     open_embedding_provider,
@@ -44,6 +44,11 @@ def azure(server: OpenAIServer) -> Mapping[str, str]:
         "AZURE_OPENAI_API_KEY": KEY,
         "AZURE_OPENAI_ENDPOINT": server.azure_endpoint,
     }
+
+
+@pytest.mark.parametrize("name", StoreName)
+def test_every_store_that_can_be_set_has_a_package(name: StoreName) -> None:
+    assert find_spec(f"embed_pipeline.stores.{name}") is not None
 
 
 @pytest.mark.parametrize("name", ProviderName)
@@ -135,12 +140,12 @@ def test_provider_in_this_process_is_limited_only_where_that_is_set(
     assert rate_limit(limited) is not None
 
 
-def test_a_store_whose_package_is_not_installed_says_how_to_install_it(
+def test_a_store_whose_package_is_not_installed_names_its_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith("embed_pipeline.stores.neo4j")]:
+    for name in [name for name in sys.modules if name.startswith("embed_pipeline.stores.postgres")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "neo4j", None)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
 
-    with pytest.raises(ConfigurationError, match=r"needs the package 'neo4j'.*pip install"):
-        queue_backend("neo4j")
+    with pytest.raises(ConfigurationError, match=r"pip install 'embed-pipeline\[postgres\]'"):
+        queue_backend("postgres")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
+
+TOLERATED_SKEW = timedelta(seconds=5)
 
 
 class Condition(StrEnum):
@@ -32,3 +35,12 @@ def note(part: str, message: str, remedy: str | None = None) -> CheckResult:
 
 def problem(part: str, message: str, remedy: str) -> CheckResult:
     return CheckResult(part=part, condition=Condition.BROKEN, message=message, remedy=remedy)
+
+
+def check_clock(role: str, skew: timedelta) -> CheckResult:
+    """`skew` is how far the server's clock is ahead of this machine's."""
+    said = f"the {role}'s server is {abs(skew.total_seconds()):.1f} s "
+    said += "ahead of this machine" if skew > timedelta(0) else "behind this machine"
+    if abs(skew) <= TOLERATED_SKEW:
+        return ok("clock", said)
+    return note("clock", f"{said}; leases follow the server's clock, logs this machine's")

@@ -78,9 +78,9 @@ class VectorFacts:
 def defect_of(
     entity: Entity, facts: VectorFacts | None, record: ModelRecord | None
 ) -> VectorDefect | None:
-    """The first flaw that holds, so that every entity counts once; None for a good vector.
+    """The first defect that applies, so that every entity counts once; None for a good vector.
 
-    Without a record the graph does not know the model, so whatever vector is there is another's.
+    Without a record the graph does not know the model, so any vector is another model's.
     """
     if facts is None:
         return VectorDefect.MISSING
@@ -147,14 +147,14 @@ class VectorWrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredVector:
-    """A vector as it lies in the graph, where another program may have spoilt it."""
+    """A vector as it is stored, where another program may have made it invalid."""
 
     vector: Vector
     truncated: bool = False
 
 
 def check_writes(writes: Sequence[VectorWrite], record: ModelRecord) -> None:
-    """Refuse what would poison search or never settle; it is a bug upstream, so nothing lands."""
+    """Refuse vectors that no search could use: a bug of the caller, so nothing is written."""
     for write in writes:
         if problem := vector_problem(write.vector, dimensions=record.dimensions):
             raise RequestError(f"The vector of entity {write.uid} {problem}.")

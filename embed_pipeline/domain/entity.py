@@ -16,6 +16,10 @@ TextValue = str | tuple[str, ...] | None
 """A text property as the graph holds it: a string, a list of strings, or nothing."""
 
 
+LONGEST = 7_500
+"""Bytes of a name or key: Neo4j indexes at most about 8 kB, with model and version in the queue."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityMapping:
     """How people's own graphs name things; identifiers are validated by the settings."""
@@ -116,7 +120,7 @@ def check_entities(entities: Sequence[NewEntity], *, mapping: EntityMapping) -> 
     for new in entities:
         problem = _problem_of(new, mapping)
         if problem:
-            raise RequestError(f"Entity {new.uid or new.name!r}: {problem}.")
+            raise RequestError(f"Entity {(new.uid or new.name)[:100]!r}: {problem}.")
 
 
 def _problem_of(new: NewEntity, mapping: EntityMapping) -> str | None:
@@ -124,6 +128,9 @@ def _problem_of(new: NewEntity, mapping: EntityMapping) -> str | None:
         return "its name is empty"
     if "\x00" in (new.uid or ""):
         return "its key holds a NUL character"
+    for what, indexed in (("name", new.name), ("key", new.uid or "")):
+        if len(indexed.encode(errors="replace")) > LONGEST:
+            return f"its {what} is longer than {LONGEST:,} bytes"
     for name, said in ((mapping.name, new.name), (mapping.entity_type, new.entity_type)):
         if new.properties.get(name, said) != said:
             return f"its property {name} contradicts {said!r}"

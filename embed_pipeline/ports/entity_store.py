@@ -36,7 +36,7 @@ class EntityStore(Protocol):
 
     @abstractmethod
     def create_entities(self, entities: Sequence[NewEntity], *, model: str) -> tuple[Created, ...]:
-        """Persist new ones, marked as needing an embedding; an existing one is left as it is.
+        """Store new entities, marked as needing an embedding; an existing one is left as it is.
 
         Within one call the first of a key wins. A soft-deleted one exists too: see `is_valid`.
         """
@@ -88,13 +88,13 @@ class EntityStore(Protocol):
     def walk(
         self, *, model: str, defects: Collection[VectorDefect], after: EntityUid | None, size: int
     ) -> Page:
-        """Examine the next `size` valid entities by key; unmarked graphs work too."""
+        """Classify the vectors of the next `size` valid entities by key, marked or not."""
 
     @abstractmethod
     def classify(
         self, uids: Sequence[EntityUid], *, model: str
     ) -> Mapping[EntityUid, VectorDefect | None]:
-        """What is wrong with the vector of each; None for a good one.
+        """The defect of each entity's vector; None for a good one.
 
         Those that are soft-deleted or not there are left out.
         """
@@ -135,7 +135,7 @@ class EntityStore(Protocol):
 
     @abstractmethod
     def probe(self) -> None:
-        """A cheap write that fails as the real one would."""
+        """A cheap write that fails where a real one would."""
 
     # -- models, coverage, search -----------------------------------------------------------
 
@@ -153,7 +153,7 @@ class EntityStore(Protocol):
     def coverage(self, *, model: str) -> Coverage:
         """Exact, so it costs a scan; for people and reports.
 
-        It holds nobody up: what is written while it counts may count as before or as after.
+        Writers are not blocked: what they write meanwhile may count as before or as after.
         """
 
     @abstractmethod

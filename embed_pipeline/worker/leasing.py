@@ -32,7 +32,7 @@ def lease_batch(services: Services, *, owner: str, limit: int | None = None) -> 
     if not wanted:
         lease = _without_budget(services, owner, back_at=allowance.back_at)
     else:
-        check_graph(services)
+        _check_graph(services)
         lease = services.jobs.lease(
             owner=owner, model=services.model, limit=wanted, token=uuid.uuid4().hex
         )
@@ -40,14 +40,15 @@ def lease_batch(services: Services, *, owner: str, limit: int | None = None) -> 
     return lease
 
 
-def check_graph(services: Services) -> None:
+def _check_graph(services: Services) -> None:
     """Check that the graph answers and accepts vectors of the configured model.
 
     If its breaker is open and the pause is over, one cheap write decides. A failure is only
     stored: the lease that follows is refused while the breaker is open or the queue halted.
     """
     breakers = services.jobs.breakers
-    breaker = breakers.read(GRAPH)
+    control = services.jobs.control_state(provider=services.provider.name)
+    breaker, resumed = control.graph, control.switch.generation
     if breaker.is_open:
         claimed = breakers.claim_probe(GRAPH)
         if claimed is None:
@@ -60,11 +61,11 @@ def check_graph(services: Services) -> None:
     except TransientError as error:
         broken = pause_for_graph(services, error, seen=breaker.generation)
         if broken is not None:
-            _halt(services, broken)
+            _halt(services, broken, seen=resumed)
     except ModelNotActive:
         raise  # the settings of this run are wrong, which is no reason to stop all workers
     except CriticalError as error:
-        _halt(services, error)
+        _halt(services, error, seen=resumed)
     else:
         if breaker.is_open:
             breakers.close(GRAPH, seen=breaker.generation)
@@ -101,9 +102,9 @@ def _without_budget(services: Services, owner: str, *, back_at: datetime | None)
     return replace(nothing, refusal=refusal)
 
 
-def _halt(services: Services, error: EmbedPipelineError) -> None:
-    switch = services.jobs.switch
-    switch.halt(record_of(error).message, seen=switch.read().generation)
+def _halt(services: Services, error: EmbedPipelineError, *, seen: int) -> None:
+    """Stop all leasing until a person resumes it, unless one has since `seen` was read."""
+    services.jobs.switch.halt(record_of(error).message, seen=seen)
 
 
 def _log(lease: Lease) -> None:

@@ -1,17 +1,17 @@
 """One run of the worker, and in it the life of a batch:
 
 1. lease     take due jobs, as many as switch, breakers and budget allow        (leasing)
-2. read      read their entities and sort the jobs: most need no request        (intake)
-3. pack      pack the distinct texts into requests                              (packing)
-4. admit     check switch, breakers and budget again, for each request          (admission)
+2. read      read their entities, sort the jobs, finish those without a request (intake)
+3. pack      pack the distinct texts of the others into requests                (packing)
+4. admit     check switch, breakers and budget again, before each request       (admission)
 5. ask       send it to the provider                                            (sender)
 6. write     write the vectors, then complete their jobs, page by page          (writer)
 7. close     release what is left, stop the heartbeat, report                   (batch)
 
-One thread decides and counts: the one that calls `drain`. Everything that waits for a database or
-the provider runs in threads of the pool: 1 to 3 as one task, 5 as one, 6 as one per page. So
-several batches are under way at once, the next one is leased while others are embedded, and every
-bound (requests, writers, batches, pages) is kept in here. What an error means is in `outcomes`.
+One thread decides and counts: the one that calls `drain`. Leasing and reading, requests, and
+writes block, so they are tasks for the threads of the pool. Several batches are under way at once,
+and the next one is leased while others are embedded. How many is bounded: batches in here,
+requests by the sender, pages by the writer. What an error means is decided in `outcomes`.
 """
 
 from __future__ import annotations

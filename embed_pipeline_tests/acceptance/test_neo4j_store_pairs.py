@@ -18,12 +18,15 @@ from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.run import drain
 from embed_pipeline_tests.acceptance.production import server_variables
 from embed_pipeline_tests.neo4j_bed.client import BedServer
+from embed_pipeline_tests.stores.postgres_queue import postgres_variables
 
 PAIRS = [
     ("sqlite", "sqlite"),
     ("sqlite", "neo4j"),
     ("neo4j", "sqlite"),
     ("neo4j", "neo4j"),
+    ("postgres", "sqlite"),
+    ("postgres", "neo4j"),
 ]
 
 
@@ -34,8 +37,11 @@ def settings(
     queue, graph = request.param
     neo4j_queue.wipe_schema()
     neo4j_graph.wipe_schema()
+    variables = server_variables(neo4j_queue, neo4j_graph)
+    if queue == "postgres":
+        variables |= postgres_variables(request.getfixturevalue("postgres_url"))
     return load_settings(
-        server_variables(neo4j_queue, neo4j_graph)
+        variables
         | {
             "EMBED_ENV": "test",
             "EMBED_HOME": str(tmp_path),

@@ -64,6 +64,27 @@ def test_init_without_a_password_and_without_a_person_says_what_to_set(cli: Comm
     }
 
 
+def test_init_takes_the_store_of_the_queue_from_its_uri(cli: CommandLine, home: Path) -> None:
+    answer = cli("init", "--queue-uri", "postgresql://db.example", "--queue-user", "me")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert {sentence.split()[0] for sentence in answer.sentences} == {
+        "EMBED_QUEUE_DATABASE",
+        "EMBED_QUEUE_PASSWORD",
+    }
+
+
+def test_init_prepares_a_graph_server_beside_a_queue_in_a_file(
+    cli: CommandLine, closed_port: int
+) -> None:
+    uri = f"bolt://localhost:{closed_port}"
+
+    answer = cli("init", "--graph-uri", uri, EMBED_GRAPH_PASSWORD="password two")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert f"neo4j at {uri} cannot be reached" in answer.err
+
+
 def test_init_takes_no_password_on_the_command_line(cli: CommandLine) -> None:
     assert cli("init", "--queue-password", "secret").code == 2
 

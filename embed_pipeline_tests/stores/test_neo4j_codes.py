@@ -7,6 +7,7 @@ import pytest
 from embed_pipeline.errors import (
     CriticalError,
     EmbedPipelineError,
+    RequestError,
     SchemaMissing,
     StoreAccessDenied,
     StoreBusy,
@@ -64,6 +65,15 @@ def test_a_code_has_a_name_of_ours(code: str, kind: type[EmbedPipelineError]) ->
 
     assert fault is not None
     assert fault[0] is kind
+
+
+def test_a_value_too_large_to_index_is_the_callers_mistake() -> None:
+    fault = fault_of(
+        "Neo.DatabaseError.Statement.ExecutionFailed", "Property value is too large to index."
+    )
+
+    assert fault is not None
+    assert fault[0] is RequestError
 
 
 def test_a_database_that_broke_down_after_a_full_disk_needs_a_person() -> None:

@@ -237,6 +237,19 @@ class TestGraph:
         with pytest.raises(SchemaMissing, match=says):
             schema.prepare_graph(graph, MAPPING)
 
+    def test_a_name_too_long_for_an_index_is_reported_and_leaves_no_failed_index(
+        self, neo4j_graph: BedServer, graph: Neo4jDatabase
+    ) -> None:
+        neo4j_graph.run("CREATE (:Entity {uid: 'a', name: $name})", name="n" * 10_000)
+
+        with pytest.raises(SchemaMissing, match=r"Entity\(name\).* 8 kB"):
+            schema.prepare_graph(graph, MAPPING)
+
+        assert neo4j_graph.run("SHOW INDEXES YIELD state WHERE state = 'FAILED'") == []
+        neo4j_graph.run("MATCH (e:Entity) SET e.name = 'short'")
+        schema.prepare_graph(graph, MAPPING)
+        schema.check_graph(graph, MAPPING)
+
     def test_a_mapping_that_uses_our_labels_is_refused(self, graph: Neo4jDatabase) -> None:
         with pytest.raises(ConfigurationError):
             schema.prepare_graph(graph, EntityMapping(label="EmbedJob"))

@@ -110,14 +110,24 @@ def test_broken_quoting_ends_the_file_with_its_line(file: Path) -> None:
     assert bad.reason.endswith("the rest of the file was not read")
 
 
-def test_one_bad_row_costs_no_other_row_of_its_page(world: World, file: Path) -> None:
-    poison = ("a\x00b", "poison", "Thing", "")
+@pytest.mark.parametrize(
+    ("poison", "reason"),
+    [
+        (("a\x00b", "poison", "Thing", ""), "NUL"),
+        (("", "n" * 9_000, "Thing", ""), "its name is longer than 7,500 bytes"),
+        (("k" * 9_000, "poison", "Thing", ""), "its key is longer than 7,500 bytes"),
+    ],
+    ids=["a NUL", "a long name", "a long key"],
+)
+def test_one_bad_row_costs_no_other_row_of_its_page(
+    world: World, file: Path, poison: tuple[str, str, str, str], reason: str
+) -> None:
     write(file, ("1", "before", "Thing", ""), poison, ("2", "after", "Thing", ""))
 
     report = load_file(world.services, file)
 
     assert (report.rows, report.created, report.new_jobs, report.refused) == (3, 2, 2, 1)
-    assert "NUL" in report.bad[0].reason
+    assert reason in report.bad[0].reason
     assert world.graph.get_entity(EntityUid("2")) is not None
 
 

@@ -18,7 +18,7 @@ from embed_pipeline.domain.embedding import (
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.stores.graph.models import GraphPart, find_model, property_in, property_of
-from embed_pipeline.stores.graph.transaction import GraphTransaction, WithFacts
+from embed_pipeline.stores.graph.transaction import GraphTransaction, Statements, WithFacts
 
 PAGE = 500
 """Rows of a page whose size the caller did not choose: texts can be long, so memory stays small."""
@@ -41,8 +41,11 @@ class DiscoveryVerbs(GraphPart):
         start = after.uid if after else START
         if after is None or after.marked:
             marked = self._graph.read(
-                lambda tx: tx.marked_without_vector(
-                    of=property_in(tx, model), after=start, size=limit
+                lambda tx: tx.entities(
+                    tx.statements.MARKED_WITHOUT_VECTOR,
+                    of=property_in(tx, model),
+                    after=start,
+                    size=limit,
                 )
             )
             start = START
@@ -86,8 +89,11 @@ class DiscoveryVerbs(GraphPart):
         check_limit(limit)
 
         def read(tx: GraphTransaction) -> list[WithFacts]:
-            return tx.next_with_facts(
-                of=property_in(tx, model), after=last or START, size=PAGE, marked=True
+            return tx.with_facts(
+                tx.statements.MARKED_WITH_FACTS,
+                of=property_in(tx, model),
+                after=last or START,
+                size=PAGE,
             )
 
         found: list[Entity] = []
@@ -102,7 +108,7 @@ class DiscoveryVerbs(GraphPart):
         self, *, model: str, defects: Collection[VectorDefect], after: EntityUid | None, size: int
     ) -> Page:
         check_limit(size)
-        page = self._classified(model, after=after or START, size=size)
+        page = self._next(model, after=after or START, size=size)
         return Page(
             candidates=tuple(
                 Candidate(entity=e, defect=defect)
@@ -118,7 +124,7 @@ class DiscoveryVerbs(GraphPart):
         counts: Counter[VectorDefect | None] = Counter()
         last: EntityUid | None = START
         while last is not None:
-            page = self._classified(model, after=last, size=PAGE)
+            page = self._next(model, after=last, size=PAGE)
             counts.update(defect for _, defect in page)
             last = page[-1][0].uid if len(page) == PAGE else None
         return Coverage(
@@ -136,35 +142,33 @@ class DiscoveryVerbs(GraphPart):
         if not uids:
             return {}
         asked = sorted(set(uids))
-        found = self._with_defects(model, lambda tx, of: tx.read_with_facts(asked, of=of))
+        found = self._classified(model, lambda known: known.READ_WITH_FACTS, uids=asked)
         return {entity.uid: defect for entity, defect in found if entity.is_valid}
 
-    def _classified(self, model: str, *, after: EntityUid, size: int) -> list[Classified]:
+    def _next(self, model: str, *, after: EntityUid, size: int) -> list[Classified]:
         """The next valid entities by key."""
-        return self._with_defects(
-            model,
-            lambda tx, of: tx.next_with_facts(of=of, after=after, size=size),
-        )
+        return self._classified(model, lambda known: known.NEXT_WITH_FACTS, after=after, size=size)
 
-    def _with_defects(
-        self, model: str, read: Callable[[GraphTransaction, str], list[WithFacts]]
+    def _classified(
+        self, model: str, choose: Callable[[Statements], str], **asked: object
     ) -> list[Classified]:
         """Entities and the defects of their vectors, by the texts as they are now.
 
         No stored hash of the text is trusted: another program may have changed the text alone.
         """
 
-        def work(tx: GraphTransaction) -> list[Classified]:
+        def read(tx: GraphTransaction) -> list[Classified]:
             record = find_model(tx, model)
-            found = read(tx, property_of(record))
+            found = tx.with_facts(choose(tx.statements), of=property_of(record), **asked)
             return [(entity, defect_of(entity, facts, record)) for entity, facts in found]
 
-        return self._graph.read(work)
+        return self._graph.read(read)
 
     # -- where a named walk stopped ---------------------------------------------------------
 
     def cursor(self, name: str) -> EntityUid | None:
-        return self._graph.read(lambda tx: tx.cursor(name))
+        rows = self._graph.read(lambda tx: tx.all(tx.statements.READ_CURSOR, name=name))
+        return rows[0]["uid"] if rows else None
 
     def save_cursor(self, name: str, uid: EntityUid | None) -> None:
-        self._graph.write(lambda tx: tx.save_cursor(name, uid))
+        self._graph.write(lambda tx: tx.all(tx.statements.SAVE_CURSOR, name=name, uid=uid))

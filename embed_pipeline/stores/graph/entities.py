@@ -36,14 +36,19 @@ class EntityVerbs(GraphPart):
         if not uids:
             return ()
         asked = sorted(set(uids))
-        return tuple(sorted(self._graph.write(lambda tx: tx.soft_delete(asked))))
+        rows = self._graph.write(lambda tx: tx.all(tx.statements.SOFT_DELETE, uids=asked))
+        return tuple(sorted(EntityUid(row["uid"]) for row in rows))
 
     def get_entity(self, uid: EntityUid) -> Entity | None:
         return self.read_entities([uid]).get(uid)
 
     def find_by_name(self, name: str, *, limit: int = 10) -> tuple[Entity, ...]:
         check_limit(limit)
-        return tuple(self._graph.read(lambda tx: tx.find_by_name(name, limit=limit)))
+        return tuple(
+            self._graph.read(
+                lambda tx: tx.entities(tx.statements.FIND_BY_NAME, name=name, limit=limit)
+            )
+        )
 
     def read_entities(self, uids: Sequence[EntityUid]) -> Mapping[EntityUid, Entity]:
         if not uids:
@@ -109,12 +114,9 @@ def _upsert(
     changed = {one.entity.uid: current[one.entity.uid] for one in made if one.changed}
     if changed:
         tx.save_entities([(entity, before.get(uid)) for uid, entity in changed.items()])
-    # A text may have come back to one whose vectors are still there.
-    complete = [
-        uid
-        for uid, e in changed.items()
-        if taking and has_vectors_of(e, facts.get(uid, {}), taking)
-    ]
-    if complete:
-        tx.clear_markers(complete)
+    # A text may have come back to one whose vectors are still there. Without any model that takes
+    # vectors "every model has it" would hold for nothing.
+    complete = [u for u, e in changed.items() if has_vectors_of(e, facts.get(u, {}), taking)]
+    if taking and complete:
+        tx.all(tx.statements.CLEAR_MARKERS, uids=complete)
     return made

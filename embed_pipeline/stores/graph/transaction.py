@@ -1,9 +1,10 @@
 """What a backend fills so that the graph's store runs on it.
 
 A backend is a `GraphDatabase`, whose `read` and `write` hand a `GraphTransaction` to a function,
-and a module of `Statements`. A verb is one statement, or as few as the database needs, so that a
-batch is a few round trips; what a database does in its own way is abstract here. When a vector is
-good, when the marker goes and how a walk goes on is written once above it.
+and a module of `Statements` with the same names, parameters and columns as every other backend's.
+Verbs are here where databases go different ways: each as few statements as its database needs, so
+that a batch is a few round trips. When a vector is good, when the marker goes and how a walk goes
+on is written once above it.
 
 Rules for all backends:
 
@@ -104,6 +105,15 @@ class GraphTransaction(ABC):
     @abstractmethod
     def vector_of(self, row: Row) -> StoredVector: ...
 
+    def entities(
+        self, statement: str, *, of: str = FIRST_PROPERTY, **parameters: object
+    ) -> list[Entity]:
+        return [self.entity_of(row) for row in self.all(statement, of=of, **parameters)]
+
+    def with_facts(self, statement: str, *, of: str, **parameters: object) -> list[WithFacts]:
+        rows = self.all(statement, of=of, **parameters)
+        return [(self.entity_of(row), self.facts_of(row)) for row in rows]
+
     # -- entities ---------------------------------------------------------------------------
 
     @abstractmethod
@@ -126,17 +136,6 @@ class GraphTransaction(ABC):
     def save_entities(self, changes: Sequence[tuple[Entity, Entity | None]]) -> None:
         """Write each entity over what was there before; it is valid and marked then."""
 
-    def find_by_name(self, name: str, *, limit: int) -> list[Entity]:
-        return self._entities(self.all(self.statements.FIND_BY_NAME, name=name, limit=limit))
-
-    def clear_markers(self, uids: Uids) -> None:
-        self.all(self.statements.CLEAR_MARKERS, uids=uids)
-
-    def soft_delete(self, uids: Uids) -> list[EntityUid]:
-        return [EntityUid(row["uid"]) for row in self.all(self.statements.SOFT_DELETE, uids=uids)]
-
-    # -- discovery: valid entities by key ---------------------------------------------------
-
     @abstractmethod
     def unmarked_without_vector(
         self, *, of: str, after: EntityUid, size: int, window: int
@@ -146,33 +145,6 @@ class GraphTransaction(ABC):
         A backend that passes by embedded entities cheaply may ignore the window.
         """
 
-    def marked_without_vector(self, *, of: str, after: EntityUid, size: int) -> list[Entity]:
-        statement = self.statements.MARKED_WITHOUT_VECTOR
-        return self._entities(self.all(statement, of=of, after=after, size=size))
-
-    def next_with_facts(
-        self, *, of: str, after: EntityUid, size: int, marked: bool = False
-    ) -> list[WithFacts]:
-        """`marked` leaves only those that are marked and have some vector."""
-        chosen = self.statements.MARKED_WITH_FACTS if marked else self.statements.NEXT_WITH_FACTS
-        return self._with_facts(self.all(chosen, of=of, after=after, size=size))
-
-    def read_with_facts(self, uids: Uids, *, of: str) -> list[WithFacts]:
-        return self._with_facts(self.all(self.statements.READ_WITH_FACTS, of=of, uids=uids))
-
-    def cursor(self, name: str) -> EntityUid | None:
-        rows = self.all(self.statements.READ_CURSOR, name=name)
-        return rows[0]["uid"] if rows else None
-
-    def save_cursor(self, name: str, uid: EntityUid | None) -> None:
-        self.all(self.statements.SAVE_CURSOR, name=name, uid=uid)
-
-    def _entities(self, rows: Sequence[Row]) -> list[Entity]:
-        return [self.entity_of(row) for row in rows]
-
-    def _with_facts(self, rows: Sequence[Row]) -> list[WithFacts]:
-        return [(self.entity_of(row), self.facts_of(row)) for row in rows]
-
     # -- vectors and models -----------------------------------------------------------------
 
     @abstractmethod
@@ -180,23 +152,6 @@ class GraphTransaction(ABC):
         self, writes: Sequence[VectorWrite], *, record: ModelRecord, unmark: Collection[EntityUid]
     ) -> None:
         """Store the vectors of locked entities; those to `unmark` have them all now."""
-
-    def embedded_versions(self, uids: Uids, *, record: ModelRecord) -> dict[EntityUid, str]:
-        rows = self.all(self.statements.EMBEDDED_VERSIONS, uids=uids, **_of(record))
-        return {EntityUid(row["uid"]): row["version"] for row in rows}
-
-    def vectors_of_versions(
-        self, versions: Sequence[str], *, record: ModelRecord
-    ) -> dict[str, StoredVector]:
-        statement = self.statements.VECTORS_OF_VERSIONS
-        return {
-            row["version"]: self.vector_of(row)
-            for part in in_batches(versions, self.read_batch)
-            for row in self.all(statement, versions=part, **_of(record))
-        }
-
-    def probe(self) -> None:
-        self.all(self.statements.PROBE)
 
     def models(self, *, lock: bool = False) -> tuple[ModelRecord, ...]:
         """By registration; `lock` keeps other registrations out until the end."""
@@ -244,7 +199,3 @@ class GraphDatabase(ABC):
 def in_batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
-
-
-def _of(record: ModelRecord) -> dict[str, Any]:
-    return {"of": record.vector_property, "model": record.model, "dimensions": record.dimensions}

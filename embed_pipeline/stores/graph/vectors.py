@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from embed_pipeline.domain.embedding import StoredVector, VectorWrite, WriteReport, check_writes
+from embed_pipeline.domain.embedding import (
+    ModelRecord,
+    StoredVector,
+    VectorWrite,
+    WriteReport,
+    check_writes,
+)
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import StoreOverloaded
 from embed_pipeline.stores.graph.models import GraphPart, find_model, has_vectors_of, taking_vectors
-from embed_pipeline.stores.graph.transaction import GraphTransaction, in_batches
+from embed_pipeline.stores.graph.transaction import GraphTransaction, Row, in_batches
 
 Current = dict[EntityUid, Entity]
 """The valid entities of a write, as they were under its lock."""
@@ -20,24 +27,30 @@ class VectorVerbs(GraphPart):
     def embedded_versions(
         self, uids: Sequence[EntityUid], *, model: str
     ) -> Mapping[EntityUid, str]:
-        asked = sorted(set(uids))
-
-        def read(tx: GraphTransaction) -> Mapping[EntityUid, str]:
+        def read(tx: GraphTransaction) -> list[Row]:
+            known = tx.statements.EMBEDDED_VERSIONS
             record = find_model(tx, model)
-            return tx.embedded_versions(asked, record=record) if record else {}
+            return tx.all(known, uids=list(uids), **_of(record)) if record else []
 
-        return self._graph.read(read) if asked else {}
+        rows = self._graph.read(read) if uids else []
+        return {EntityUid(row["uid"]): row["version"] for row in rows}
 
     def vectors_of_versions(
         self, versions: Collection[str], *, model: str
     ) -> Mapping[str, StoredVector]:
-        asked = sorted(set(versions))
-
-        def read(tx: GraphTransaction) -> Mapping[str, StoredVector]:
+        def read(tx: GraphTransaction) -> dict[str, StoredVector]:
+            known = tx.statements.VECTORS_OF_VERSIONS
             record = find_model(tx, model)
-            return tx.vectors_of_versions(asked, record=record) if record else {}
+            if record is None:
+                return {}
+            parts = in_batches(sorted(set(versions)), tx.read_batch)
+            return {
+                row["version"]: tx.vector_of(row)
+                for part in parts
+                for row in tx.all(known, versions=part, **_of(record))
+            }
 
-        return self._graph.read(read) if asked else {}
+        return self._graph.read(read) if versions else {}
 
     def write_vectors(self, writes: Sequence[VectorWrite], *, model: str) -> WriteReport:
         unchecked: Sequence[VectorWrite] = writes
@@ -68,7 +81,7 @@ class VectorVerbs(GraphPart):
         return first | self._write_part(writes[middle:], unchecked=(), model=model)
 
     def probe(self) -> None:
-        self._graph.write(lambda tx: tx.probe())
+        self._graph.write(lambda tx: tx.all(tx.statements.PROBE))
 
 
 def _write(
@@ -103,3 +116,7 @@ def _write(
 
 def _uids(writes: Iterable[VectorWrite]) -> tuple[EntityUid, ...]:
     return tuple(dict.fromkeys(write.uid for write in writes))
+
+
+def _of(record: ModelRecord) -> dict[str, Any]:
+    return {"of": record.vector_property, "model": record.model, "dimensions": record.dimensions}

@@ -7,7 +7,7 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,12 @@ from embed_pipeline.errors import (
     StoreUnavailable,
 )
 
-Parameters = Mapping[str, object] | Sequence[object]
-
 BUSY_PATIENCE = 30.0
-"""Seconds to wait for another process's transaction, from when a thread asks; ours last
-milliseconds. Threads that wait in line wait together, not one after the other."""
+"""Seconds to wait for another process's transaction; ours last milliseconds. The time of threads
+that wait behind each other runs together."""
 
 READ_PATIENCE = 0.05
-"""Seconds for SQLite's own waiting: enough for a reader that meets another's recovery."""
+"""Seconds that SQLite itself waits: enough for a reader that meets another process's recovery."""
 
 _PRIMARY = 0xFF  # an extended result code carries the primary one in its low byte
 
@@ -65,9 +63,9 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing, alone: the connection is this thread's until the end of the block."""
+        """All or nothing; the connection is this thread's until the end of the block."""
         deadline = _deadline()
-        with self._lock, self.named_errors():
+        with self._lock, self.translated_errors():
             connection = self._open()
             self._patiently(lambda: connection.execute("BEGIN IMMEDIATE"), until=deadline)
             try:
@@ -81,8 +79,8 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A look without a transaction: every statement sees the latest commit."""
-        with self._lock, self.named_errors():
+        """Without a transaction: every statement sees the latest commit."""
+        with self._lock, self.translated_errors():
             yield self._open()
 
     def close(self) -> None:
@@ -116,7 +114,7 @@ class Database:
         self._patiently(lambda: self._schema(connection), until=_deadline())
 
     def _patiently(self, action: Callable[[], Any], *, until: float) -> None:
-        """Retry while the file is locked, at random moments.
+        """Retry while the file is locked, after random pauses.
 
         SQLite's own busy handler waits in fixed steps, which starves one of several processes.
         """
@@ -133,8 +131,8 @@ class Database:
                 return
 
     @contextmanager
-    def named_errors(self) -> Iterator[None]:
-        """The border: faults of the database get our names; a bug of ours keeps its own."""
+    def translated_errors(self) -> Iterator[None]:
+        """Faults of the database become our errors; a bug of ours stays SQLite's error."""
         try:
             yield
         except sqlite3.Error as error:

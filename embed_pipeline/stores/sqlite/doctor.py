@@ -1,4 +1,4 @@
-"""What the doctor looks at: the two files, their schema, whether they can be written."""
+"""What the doctor checks: the two files, their schema, whether they can be written."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from embed_pipeline.domain.check import CheckResult, note, ok, problem
 from embed_pipeline.errors import EmbedPipelineError
 
 
-def diagnose_file(part: str, path: Path, look: Callable[[], object]) -> CheckResult:
-    """`look` opens the file, which makes it where it is missing: so it is asked only of one."""
+def diagnose_file(part: str, path: Path, read: Callable[[], object]) -> CheckResult:
+    """`read` opens the file and would make a missing one, so it is called only if there is one."""
     if not path.exists():
-        return note(part, f"{path} is not there yet: the first use makes it.")
+        return note(part, f"{path} is not there yet: the first use creates it.")
     if not os.access(path, os.W_OK):
         return problem(part, f"{path} may not be written.", "Give this user the right to write it.")
     try:
-        look()
+        read()
     except EmbedPipelineError as error:
-        return problem(part, str(error), "Mend or move the file; `embed-pipeline init` makes one.")
+        return problem(part, str(error), "Fix or move the file; `embed-pipeline init` makes one.")
     size = path.stat().st_size / 1024 / 1024
     return ok(part, f"{path} ({size:,.1f} MiB, SQLite {sqlite3.sqlite_version})")

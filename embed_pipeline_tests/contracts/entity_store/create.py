@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from embed_pipeline.domain.entity import NewEntity, uid_for
+from embed_pipeline.domain.entity import LONGEST, NewEntity, uid_for
 from embed_pipeline.errors import RequestError
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline_tests.contracts.entity_store.scene import (
@@ -89,6 +89,9 @@ class CreateContract:
             NewEntity(name="Ada", properties={"observations": 7}),  # type: ignore[dict-item]
             NewEntity(name="Ada \ud800"),
             NewEntity(name="Ada", uid=uid("a\x00b")),
+            NewEntity(name="n" * 9_000),
+            NewEntity(name="é" * 4_500),
+            NewEntity(name="Ada", uid=uid("k" * 9_000)),
         ],
     )
     def test_unusable_entity_is_refused_and_nothing_is_written(
@@ -98,6 +101,14 @@ class CreateContract:
             store.create_entities([new(1), entity], model=MODEL)
 
         assert store.get_entity(uid(1)) is None
+
+    def test_longest_name_and_key_are_stored(self, store: EntityStore) -> None:
+        key, name = uid("k" * LONGEST), "é" * (LONGEST // 2)
+
+        (created,) = store.create_entities([NewEntity(uid=key, name=name)], model=MODEL)
+
+        assert not created.existing
+        assert [entity.uid for entity in store.find_by_name(name)] == [key]
 
     def test_unknown_properties_are_refused_by_name(self, store: EntityStore) -> None:
         entity = NewEntity(name="Ada", properties={"notes": "x", "colour": "y"})

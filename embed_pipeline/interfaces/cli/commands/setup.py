@@ -58,12 +58,12 @@ def init(
         "EMBED_GRAPH_DATABASE": graph_database,
     }
     over = {variable: value for variable, value in given.items() if value is not None}
-    if over:
-        over["EMBED_STORE"] = "neo4j"
     if queue_uri:
         over["EMBED_QUEUE_STORE"] = "postgres" if queue_uri.startswith("postgres") else "neo4j"
     if graph_uri:
         over["EMBED_GRAPH_STORE"] = "neo4j"
+    if over and not (queue_uri or graph_uri):
+        over["EMBED_STORE"] = "neo4j"  # unless the settings choose the stores apart
     sentences = wiring.initialise_stores(_settings_with_passwords(over))
     say("\n".join(sentences), {"ready": sentences}, as_json=as_json)
 

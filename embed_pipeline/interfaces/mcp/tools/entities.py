@@ -57,8 +57,8 @@ FORCE = AgentTool(
         "Queue embedding jobs, in one of two modes. With `entity_name` (or `key`): one job for "
         "that entity, even if it has a vector or its job failed; `limit` is ignored. Without: "
         "batch repair, which finds up to `limit` entities without a vector and queues them; "
-        "it skips entities that are already queued or failed before, and never loads the "
-        "whole graph. The vectors are made in the background: see `embedding_status`."
+        "it skips entities that are already queued or failed before, and reads at most ten "
+        "times `limit`. The vectors are made in the background: see `embedding_status`."
     ),
     arguments=ForceArguments,
     answer=ForceAnswer,

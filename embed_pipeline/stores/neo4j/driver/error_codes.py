@@ -1,13 +1,14 @@
 """Which of our errors a Neo4j status code is.
 
-By code, not by the driver's classes: a read-only database is a transient error to the driver, and
-a transaction that timed out is a mistake of the client's.
+By code, not by the driver's classes: to the driver a read-only database is a transient error and
+a transaction that timed out is a client error.
 """
 
 from __future__ import annotations
 
 from embed_pipeline.errors import (
     EmbedPipelineError,
+    RequestError,
     SchemaMissing,
     StoreAccessDenied,
     StoreBusy,
@@ -20,7 +21,7 @@ from embed_pipeline.errors import (
 )
 
 Fault = tuple[type[EmbedPipelineError], str]
-"""The error, and what the database does or is, to be said after its name."""
+"""The error, and the rest of the sentence that begins with the database's name."""
 
 _DENIED: Fault = (StoreAccessDenied, "refuses the credentials")
 _DAMAGED: Fault = (StoreCorrupted, "is damaged")
@@ -36,6 +37,7 @@ _LOCKED_OUT: Fault = (
     StoreUnavailable,
     "lets this user in only after a pause: wrong passwords were tried too often",
 )
+_TOO_LARGE: Fault = (RequestError, "cannot index a value of more than about 8 kB")
 _FALTERED: Fault = (StoreFaltered, "broke while answering")
 
 _BY_CODE: dict[str, Fault] = {
@@ -48,7 +50,7 @@ _BY_CODE: dict[str, Fault] = {
     "Neo.ClientError.Transaction.LockClientStopped": _BUSY,
     "Neo.ClientError.Procedure.ProcedureTimedOut": _BUSY,
     "Neo.ClientError.Security.AuthProviderTimeout": _AWAY,
-    # Anybody's wrong passwords lock the user for seconds; a wrong one of ours is told before.
+    # Wrong passwords of any client lock the user for seconds; a wrong one of ours is denied before.
     "Neo.ClientError.Security.AuthenticationRateLimit": _LOCKED_OUT,
     "Neo.DatabaseError.General.IndexCorruptionDetected": _DAMAGED,
     "Neo.DatabaseError.General.SchemaCorruptionDetected": _DAMAGED,
@@ -71,6 +73,7 @@ _BY_PREFIX: tuple[tuple[str, Fault], ...] = (
     ("Neo.TransientError.", _AWAY),
 )
 
+TOO_LARGE = "too large to index"
 _SCHEMA = ("Neo.DatabaseError.Schema.", "Neo.ClientError.Schema.")
 _START_FAILED = "Neo.DatabaseError.Transaction.TransactionStartFailed"
 _BROKEN_DOWN = "needs to be restarted"
@@ -79,7 +82,9 @@ _OUR_BUG = "implicit transaction"
 
 
 def fault_of(code: str, message: str) -> Fault | None:
-    """None for what is no fault of the database's: a bug of ours, or data it cannot take."""
+    """None where the database is not at fault: a bug of ours, or data that it cannot store."""
+    if TOO_LARGE in message:
+        return _TOO_LARGE
     if code in _BY_CODE:
         return _BY_CODE[code]
     for prefix, fault in _BY_PREFIX:

@@ -1,4 +1,4 @@
-"""One Neo4j driver per process and server, whoever uses it: opened first, closed last."""
+"""One Neo4j driver per process and server: opened by its first user, closed by its last."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ IDLE_BEFORE_CHECK = 30.0
 
 USER_AGENT = "embed-pipeline"
 
-# Where nobody has set up logging, each of its retries would be a line on stderr; what cannot be
-# reached after them is one error of ours.
+# Without any logging set up, each of the driver's retries would be a line on stderr; a server that
+# stays unreachable is one error of ours.
 logging.getLogger("neo4j").addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionOptions:
-    """How a server is reached; whoever agrees in all of it shares a driver."""
+    """How a server is reached; users with the same options share a driver."""
 
     uri: str = field(repr=False)
     user: str
@@ -66,33 +66,33 @@ class _Shared:
 
 
 class Drivers:
-    """By process: a connection that two processes read from gives each half of the answers."""
+    """By process: two processes that read from one connection get half of the answers each."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, ConnectionOptions], _Shared] = {}
         self.renew_lock()
 
     def renew_lock(self) -> None:
-        """In a forked child, where a thread that is not there may hold it.
+        """In a forked child, where the lock may be held by a thread that was not copied.
 
-        Reentrant, because the garbage collector lets go of stores wherever it likes.
+        Reentrant, because the garbage collector may finalize a store inside `take`.
         """
         self._lock = threading.RLock()
 
-    def take(self, access: ConnectionOptions, *, user: int) -> neo4j.Driver:
-        """The same one for the same user, however often."""
+    def take(self, options: ConnectionOptions, *, user: int) -> neo4j.Driver:
+        """The same driver for the same user, however often."""
         with self._lock:
-            key = os.getpid(), access
+            key = os.getpid(), options
             shared = self._open.get(key)
             if shared is None:
-                shared = self._open[key] = _Shared(access.open())
+                shared = self._open[key] = _Shared(options.open())
             shared.users.add(user)
             return shared.driver
 
-    def give_back(self, access: ConnectionOptions, *, user: int) -> None:
-        """Closed with its last user; those of other processes are not ours to close."""
+    def give_back(self, options: ConnectionOptions, *, user: int) -> None:
+        """The last user closes the driver; drivers of other processes are left alone."""
         with self._lock:
-            key = os.getpid(), access
+            key = os.getpid(), options
             shared = self._open.get(key)
             if shared is None or user not in shared.users:
                 return
@@ -108,15 +108,15 @@ os.register_at_fork(after_in_child=DRIVERS.renew_lock)
 
 
 class DriverReference:
-    """One user's hold on the shared driver: from its first use on, and anew after a fork."""
+    """One user's reference to the shared driver: from its first use on, and again after a fork."""
 
-    def __init__(self, access: ConnectionOptions) -> None:
-        self._access = access
-        weakref.finalize(self, DRIVERS.give_back, access, user=id(self))
+    def __init__(self, options: ConnectionOptions) -> None:
+        self._options = options
+        weakref.finalize(self, DRIVERS.give_back, options, user=id(self))
 
     def driver(self) -> neo4j.Driver:
-        return DRIVERS.take(self._access, user=id(self))
+        return DRIVERS.take(self._options, user=id(self))
 
     def release(self) -> None:
-        """The next use takes hold again."""
-        DRIVERS.give_back(self._access, user=id(self))
+        """The next use takes the driver again."""
+        DRIVERS.give_back(self._options, user=id(self))

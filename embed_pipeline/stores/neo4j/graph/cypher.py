@@ -10,9 +10,9 @@ from __future__ import annotations
 
 # -- entities -------------------------------------------------------------------------------
 
-# Whoever comes second waits at the key's constraint, so a key is created once. `_new` tells the
-# creator, and like `_lock` it is gone again before anybody else can see the node. Those that are
-# there already are not locked: many callers may name them at once.
+# A second creator waits at the key's constraint, so a key is created once. `_new` marks what this
+# statement created, and like `_lock` it is removed before the commit. Entities that are there
+# already are not locked: many callers may name them at once.
 CREATE_MISSING = """
 UNWIND $rows AS row
 MERGE (e:{entity} {{{key}: row.uid}})
@@ -74,7 +74,7 @@ WITH {read}
 RETURN collect(entity) AS found
 """
 
-# `> ''` leaves out nodes that have no key, or one that is not a string: nobody can name them.
+# `> ''` leaves out nodes that have no key, or one that is not a string: they are not entities.
 FIND_BY_NAME = """
 MATCH (e:{entity} {{{name}: $name}}) USING INDEX SEEK e:{entity}({name})
 WHERE e.{key} > ''
@@ -92,7 +92,7 @@ WITH e ORDER BY e.{key} LIMIT $size
 RETURN {read}
 """
 
-# A window of keys, and what is missing in it: among many embedded ones nothing else would end.
+# A window of keys, and what is missing in it: among many embedded ones a scan would not end.
 UNMARKED_WITHOUT_VECTOR = """
 MATCH (e:{entity}) USING INDEX SEEK e:{entity}({key})
 WHERE e.{key} > $after
@@ -137,7 +137,7 @@ SET e.{vector_model} = $model, e.{vector_version} = row.version,
 FOREACH (_ IN row.unmark | REMOVE e:{marker})
 """
 
-# The index is named: the planner might rather walk all versions and look for the keys among them.
+# The index is named: otherwise the planner might scan all versions for the keys.
 EMBEDDED_VERSIONS = """
 UNWIND $uids AS uid
 MATCH (e:{entity} {{{key}: uid}}) USING INDEX SEEK e:{entity}({key})

@@ -1,9 +1,9 @@
-"""Between the graph's nodes and values: the only place that knows how things are written down.
+"""Between the graph's nodes and values; only this module knows how values are stored.
 
-Strings are strings and lists of strings are lists. Graphs of other people hold other things
-too: a number, a truth value or a moment in a text property is read as Cypher's `toString` would
-write it, a list item by item, and bytes or points are no text. Such values are never rewritten
-unless a caller says a new one.
+Strings are strings and lists of strings are lists. Other programs store other types
+too: a number, a boolean or a time in a text property is read as Cypher's `toString` would write
+it, a list item by item, and bytes or points are no text. Such values are rewritten only when a
+caller gives a new one.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ def entity_of(values: Sequence[Any], mapping: EntityMapping) -> Entity:
     assert len(texts) == len(mapping.text)
     return Entity(
         uid=EntityUid(uid),
-        name=_spoken(name) or "",
-        entity_type=_spoken(entity_type) or "",
+        name=_as_text(name) or "",
+        entity_type=_as_text(entity_type) or "",
         texts=tuple(_text_of(text) for text in texts),
         valid_to=None if valid_to is None else moment_of(valid_to) or INVALID_TIME,
     )
 
 
 def facts_of(values: Sequence[Any] | None) -> VectorFacts | None:
-    """A vector without model or version is somebody else's, so it is of no model we know."""
+    """A vector without model or version is another program's, so it is of no known model."""
     if values is None:
         return None
     model, version, dimensions = values
     return VectorFacts(
-        model=_spoken(model) or "", version=_spoken(version) or "", dimensions=dimensions
+        model=_as_text(model) or "", version=_as_text(version) or "", dimensions=dimensions
     )
 
 
@@ -104,11 +104,11 @@ def _text_of(value: object) -> TextValue:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return tuple(text for item in value if (text := _spoken(item)) is not None)
-    return _spoken(value)
+        return tuple(text for item in value if (text := _as_text(item)) is not None)
+    return _as_text(value)
 
 
-def _spoken(value: object) -> str | None:
+def _as_text(value: object) -> str | None:
     match value:
         case str():
             return value

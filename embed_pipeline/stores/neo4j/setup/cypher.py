@@ -59,7 +59,7 @@ RETIRED_QUEUE_INDEXES = ("embedjob_ended", "embedjob_status", "embedjob_token", 
 def graph_rules(mapping: EntityMapping) -> tuple[Rule, ...]:
     """Vector indexes are not among them: they come with their models.
 
-    The mapping is part of a rule's name, so that one graph may be mapped anew.
+    The mapping is part of a rule's name, so that one graph may be mapped again.
     """
     label, key, name = mapping.label, mapping.key, mapping.name
     return (
@@ -96,6 +96,12 @@ FIND_INDEXES = """
 SHOW INDEXES YIELD type, state, entityType, labelsOrTypes, properties
 WHERE type = 'RANGE' AND state <> 'FAILED' AND entityType = 'NODE'
 RETURN labelsOrTypes[0] AS label, properties
+"""
+
+FIND_FAILED = """
+SHOW INDEXES YIELD name, state, failureMessage
+WHERE state = 'FAILED' AND name IN $names
+RETURN name, failureMessage AS reason
 """
 
 AWAIT_INDEXES = "CALL db.awaitIndexes($seconds)"

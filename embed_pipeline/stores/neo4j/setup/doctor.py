@@ -1,12 +1,12 @@
-"""What the doctor looks at: servers, versions, clocks, schema, APOC."""
+"""What the doctor checks: servers, versions, clocks, schema, APOC."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from embed_pipeline.domain.check import CheckResult, note, ok, problem
+from embed_pipeline.domain.check import CheckResult, check_clock, note, ok, problem
 from embed_pipeline.errors import (
     ConfigurationError,
     EmbedPipelineError,
@@ -21,8 +21,6 @@ OLDEST = (5, 26)
 
 # Aura says `5.27-aura`.
 _VERSION = re.compile(r"(?P<major>\d+)\.(?P<minor>\d+)")
-
-TOLERATED_SKEW = timedelta(seconds=5)
 
 COMPONENTS = """
 CALL dbms.components() YIELD name, versions, edition
@@ -40,7 +38,7 @@ def diagnose_database(
     check_schema: Callable[[Neo4jDatabase], None],
     now: Callable[[], datetime],
 ) -> list[CheckResult]:
-    """Each further look needs the one before, so the first that fails is the last."""
+    """Each check needs the one before, so the first that fails is the last."""
     place = f"the database {database.database} at {database.uri}"
     variable = f"EMBED_{role.upper()}"
     try:
@@ -78,12 +76,7 @@ def _clock(role: str, database: Neo4jDatabase, now: Callable[[], datetime]) -> C
 
     before = now()
     theirs = database.read(server_time)
-    skew = theirs - before - (now() - before) / 2
-    said = f"the {role}'s server is {abs(skew.total_seconds()):.1f} s "
-    said += "ahead of this machine" if skew > timedelta(0) else "behind this machine"
-    if abs(skew) <= TOLERATED_SKEW:
-        return ok("clock", said)
-    return note("clock", f"{said}; leases follow the server's clock, logs this machine's")
+    return check_clock(role, theirs - before - (now() - before) / 2)
 
 
 def _schema(

@@ -1,8 +1,7 @@
-"""Set-up of the two databases: idempotent, versioned, and nothing but ours.
+"""Set-up of the two databases: idempotent, versioned, and limited to what is ours.
 
-`prepare_*` is `embed-pipeline init`; `check_*` looks at everything, `confirm_*` is asked at start.
-Data is never changed, but for
-jobs that another program wrote: they get what our indexes need.
+`prepare_*` is `embed-pipeline init`, `check_*` checks everything, `confirm_*` runs at start.
+Data is never changed, except jobs that another program wrote: they get what our indexes need.
 """
 
 from __future__ import annotations
@@ -12,11 +11,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+from neo4j.exceptions import Neo4jError
+
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
-from embed_pipeline.errors import ConfigurationError, SchemaMissing
+from embed_pipeline.errors import ConfigurationError, RequestError, SchemaMissing
 from embed_pipeline.stores.config import Location
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
+from embed_pipeline.stores.neo4j.driver.error_codes import TOO_LARGE
 from embed_pipeline.stores.neo4j.graph.mapping import quoted
 from embed_pipeline.stores.neo4j.queue import adoption
 from embed_pipeline.stores.neo4j.queue.cypher.adoption import ADOPT_JOBS
@@ -53,14 +55,14 @@ class Found:
 
 def locate(database: Neo4jDatabase, role: str) -> Location:
     """Refuse a database that cannot be the `role`'s; nothing is written."""
-    _usable(database, role)
+    _found_for(database, role)
     return Location(identity=_id(database), place=_place(database))
 
 
 def refuse_entities(queue: Neo4jDatabase, mapping: EntityMapping) -> None:
     """A new queue's database may hold no entities: queue and graph may have been exchanged."""
     # Once it is the queue's, a label of the graph may well be the name of one of its own.
-    if _look(queue).versions["queue"] is not None:
+    if _read_found(queue).versions["queue"] is not None:
         return
     has_entities = cypher.HAS_NODES.format(label=quoted(mapping.label))
     if queue.read(lambda tx: tx.one(has_entities))["found"]:
@@ -120,44 +122,63 @@ def _confirm(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
     After it, one small read: a database that was rebuilt meanwhile has no version.
     """
     known = (database.uri, database.database, tuple(rules))
-    if known in _PASSED and database.read(_versions)[role] == VERSIONS[role]:
+    if known in _CONFIRMED and database.read(_versions)[role] == VERSIONS[role]:
         return
     _check(database, role, rules)
-    _PASSED.add(known)
+    _CONFIRMED.add(known)
 
 
-_PASSED: set[tuple[str, str, tuple[Rule, ...]]] = set()
+_CONFIRMED: set[tuple[str, str, tuple[Rule, ...]]] = set()
 
 
 def _prepare(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> int | None:
     """Make the rules that are missing; return the version that was there.
 
-    A look first: even a command that changes nothing waits for every open transaction.
+    A read first: even a command that changes nothing waits for every open transaction.
     """
-    found = _usable(database, role)
+    found = _found_for(database, role)
     missing = [rule for rule in rules if not found.has(rule)]
+    if missing:
+        _drop_failed(database, missing)
     for rule in missing:
         try:
             database.write(partial(_make, rule), timeout=BUILD_PATIENCE)
         except SchemaMissing:
-            if not _look(database).has(rule):  # else another process was quicker
+            if not _read_found(database).has(rule):  # otherwise another process was quicker
                 raise
     if missing:
-        database.autocommit(cypher.AWAIT_INDEXES, seconds=int(BUILD_PATIENCE.total_seconds()))
-        # One whose name somebody else uses is silently not made.
-        made = _look(database)
+        failed: dict[str, str] = {}
+        try:
+            database.autocommit(cypher.AWAIT_INDEXES, seconds=int(BUILD_PATIENCE.total_seconds()))
+        except (Neo4jError, RequestError):
+            # With the server's stack trace, if an index failed.
+            failed = _drop_failed(database, missing)
+            if not failed:
+                raise
+        made = _read_found(database)
         for rule in rules:
             if not made.has(rule):
-                raise SchemaMissing(
-                    f"The {rule} cannot be made in {_place(database)}: something else there is "
-                    f"named {rule.name}, or it failed."
-                )
+                # A rule whose name is taken is silently not made.
+                reason = failed.get(rule.name, f"something else there is named {rule.name}")
+                raise SchemaMissing(f"The {rule} cannot be made in {_place(database)}: {reason}.")
     version: int | None = found.versions[role]
     return version
 
 
+def _drop_failed(database: Neo4jDatabase, rules: Sequence[Rule]) -> dict[str, str]:
+    """Why indexes of these rules failed, by name; they are dropped, as they block their names."""
+    names = [rule.name for rule in rules]
+    failed = {}
+    for row in database.read(lambda tx: tx.all(cypher.FIND_FAILED, names=names)):
+        database.write(partial(_drop, row["name"]), timeout=BUILD_PATIENCE)
+        too_large = "a value is longer than about 8 kB; shorten it, or map another property"
+        first_line = row["reason"].strip().partition("\n")[0]
+        failed[row["name"]] = too_large if TOO_LARGE in row["reason"] else first_line
+    return failed
+
+
 def _check(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
-    found = _usable(database, role)
+    found = _found_for(database, role)
     missing = [str(rule) for rule in rules if not found.has(rule)]
     if missing or found.versions[role] != VERSIONS[role]:
         lacking = f" It lacks {len(missing)} rules, among them the {missing[0]}." if missing else ""
@@ -167,13 +188,13 @@ def _check(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
         )
 
 
-def _usable(database: Neo4jDatabase, role: str) -> Found:
+def _found_for(database: Neo4jDatabase, role: str) -> Found:
     """What is there, if it may be the `role`'s.
 
     Queue and graph never share a database; here as well, because the settings cannot see every
     way in which two addresses are one server.
     """
-    found = _look(database)
+    found = _read_found(database)
     other = {"queue": "graph", "graph": "queue"}[role]
     if found.versions[other] is not None:
         raise ConfigurationError(
@@ -188,8 +209,8 @@ def _usable(database: Neo4jDatabase, role: str) -> Found:
     return found
 
 
-def _look(database: Neo4jDatabase) -> Found:
-    def look(tx: Tx) -> Found:
+def _read_found(database: Neo4jDatabase) -> Found:
+    def read(tx: Tx) -> Found:
         constraints, indexes = tx.all(cypher.FIND_CONSTRAINTS), tx.all(cypher.FIND_INDEXES)
         return Found(
             versions=_versions(tx),
@@ -197,7 +218,7 @@ def _look(database: Neo4jDatabase) -> Found:
             ordered=frozenset((row["label"], tuple(row["properties"])) for row in indexes),
         )
 
-    return database.read(look)
+    return database.read(read)
 
 
 def _versions(tx: Tx) -> Row:

@@ -73,10 +73,11 @@ class SqliteGraphTransaction(GraphTransaction):
         return rows.stored_vector(row)
 
     def read_entities(self, uids: Uids) -> list[Entity]:
-        return self._entities(self.all(sql.READ_ENTITIES, uids=uids))
+        return self.entities(sql.READ_ENTITIES, uids=uids)
 
     def create_missing(self, entities: Sequence[Entity], *, of: str) -> list[WithFacts]:
-        found = self.read_with_facts([entity.uid for entity in entities], of=of)
+        uids = [entity.uid for entity in entities]
+        found = self.with_facts(sql.READ_WITH_FACTS, of=of, uids=uids)
         there = {entity.uid for entity, _ in found}
         self.save_entities([(entity, None) for entity in entities if entity.uid not in there])
         return found
@@ -84,11 +85,13 @@ class SqliteGraphTransaction(GraphTransaction):
     def lock_entities(
         self, uids: Uids, *, of: Sequence[str], create: bool = False
     ) -> list[tuple[Entity, Mapping[str, VectorFacts | None]]]:
-        facts: dict[EntityUid, dict[str, VectorFacts | None]] = {uid: {} for uid in uids}
-        if of:
-            for row in self.all(sql.READ_FACTS, uids=uids, properties=of):
-                facts[row["uid"]][row["property"]] = rows.facts_of(row)
-        return [(entity, facts[entity.uid]) for entity in self.read_entities(uids)]
+        if not of:
+            return [(entity, {}) for entity in self.read_entities(uids)]
+        found: dict[EntityUid, tuple[Entity, dict[str, VectorFacts | None]]] = {}
+        for name in of:
+            for entity, facts in self.with_facts(sql.READ_WITH_FACTS, of=name, uids=uids):
+                found.setdefault(entity.uid, (entity, {}))[1][name] = facts
+        return list(found.values())
 
     def save_entities(self, changes: Sequence[tuple[Entity, Entity | None]]) -> None:
         values = (rows.saved_values(entity, self._mapping, now=self._now) for entity, _ in changes)
@@ -98,15 +101,15 @@ class SqliteGraphTransaction(GraphTransaction):
         self, *, of: str, after: EntityUid, size: int, window: int
     ) -> tuple[list[Entity], EntityUid | None]:
         """To the end of the graph: only keys are read of entities that have a vector."""
-        found = self.all(sql.UNMARKED_WITHOUT_VECTOR, of=of, after=after, size=size)
-        return self._entities(found), None
+        found = self.entities(sql.UNMARKED_WITHOUT_VECTOR, of=of, after=after, size=size)
+        return found, None
 
     def write_vectors(
         self, writes: Sequence[VectorWrite], *, record: ModelRecord, unmark: Collection[EntityUid]
     ) -> None:
         values = (rows.written_values(write, record, now=self._now) for write in writes)
         self._connection.executemany(sql.WRITE_VECTOR, values)
-        self.clear_markers(list(unmark))
+        self.all(sql.CLEAR_MARKERS, uids=list(unmark))
 
 
 class SqliteGraph(GraphDatabase):

@@ -1,4 +1,4 @@
-"""Between the graph's rows and values: the only place that knows how things are written down.
+"""Between the graph's rows and values; only this module knows how values are stored.
 
 A string is stored as text, a list of strings as JSON in a BLOB: so a string that looks like a
 list stays a string, and a person reads both.
@@ -100,7 +100,7 @@ def _text_of(value: object) -> TextValue:
         items = json.loads(text)
     except ValueError:
         return text
-    # Another program's BLOB that is no list of strings is still somebody's text.
+    # Another program's BLOB that is no list of strings is still a text.
     is_list = isinstance(items, list) and all(isinstance(item, str) for item in items)
     return tuple(items) if is_list else text
 

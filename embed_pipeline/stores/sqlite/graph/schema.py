@@ -1,6 +1,6 @@
 """The tables of the graph's file; made on first use, versioned by `user_version`.
 
-All of ours but the entities begin with `embedding_`, so they stand beside anybody's tables.
+All of our tables but the entities' begin with `embedding_`, so that other tables may stay beside.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ CREATE TABLE embedding_models (
 
 CREATE TABLE embedding_cursors (name TEXT NOT NULL PRIMARY KEY, uid TEXT);
 
--- One row: what the file was made with, and a place for the probe to write to.
+-- One row: what the file was made with, and a column for the probe to write to.
 CREATE TABLE embedding_graph (
     only INTEGER PRIMARY KEY CHECK (only = 1),
     mapping TEXT NOT NULL,
@@ -91,7 +91,7 @@ def schema_for(path: Path, mapping: EntityMapping) -> Callable[[sqlite3.Connecti
 def _create(connection: sqlite3.Connection, path: Path, mapping: EntityMapping) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Another process may have been quicker between the look and the lock.
+        # Another process may have been quicker between the read and the lock.
         if _version(connection) == 0:
             if connection.execute(_FIND_TABLE, {"name": mapping.label}).fetchone():
                 raise SchemaMissing(
@@ -118,7 +118,7 @@ def _check(connection: sqlite3.Connection, path: Path, mapping: EntityMapping) -
         )
     if not connection.execute(_FIND_TABLE, {"name": "embedding_graph"}).fetchone():
         raise SchemaMissing(
-            f"The database {path} holds something else than a graph: choose another file for it."
+            f"The database {path} holds something other than a graph: choose another file for it."
         )
     made_with = connection.execute(_READ_MAPPING).fetchone()[0]
     if made_with != _noted(mapping):

@@ -1,7 +1,7 @@
 """Every query of the graph's file; names in braces are the mapping's, put in by `filled` alone.
 
-Aliases: `e` an entity, `v` its vector, `m` a model, `asked` a list parameter. CROSS JOIN is how
-SQLite is told the order of a join: it keeps no statistics, and guesses that the list is long.
+Aliases: `e` an entity, `v` its vector, `m` a model, `asked` a list parameter. CROSS JOIN fixes
+the order of a join: SQLite keeps no statistics here, and guesses that the list is long.
 """
 
 from __future__ import annotations
@@ -54,13 +54,6 @@ WHERE e.{valid_to} IS NULL AND (:entity_type IS NULL OR e.{entity_type} = :entit
 """
 
 # -- entities with what is known of their vectors -------------------------------------------
-
-READ_FACTS = """
-SELECT v.uid AS uid, v.vector_property AS property, {facts}
-FROM json_each(:uids) AS asked
-CROSS JOIN embedding_vectors AS v ON v.uid = asked.value
-WHERE v.vector_property IN (SELECT value FROM json_each(:properties))
-"""
 
 READ_WITH_FACTS = """
 SELECT {read}, {facts}

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
-from embed_pipeline.domain.event import Event
+from embed_pipeline.domain.isolation import Head
+from embed_pipeline.domain.job import EmbedJob, JobId, JobKey
 from embed_pipeline.ports.clock import Clock, SystemClock
-from embed_pipeline.stores.encoding import to_ms
-from embed_pipeline.stores.queue.transaction import Ledger, QueueDatabase, Reading, Transaction
+from embed_pipeline.stores.encoding import job_fields, to_ms
+from embed_pipeline.stores.queue.job_table import LeaseView
+from embed_pipeline.stores.queue.sql.jobs import SqlJobs
+from embed_pipeline.stores.queue.sql.reading import SqlReading
+from embed_pipeline.stores.queue.sql.statements import LEASED_BEFORE
+from embed_pipeline.stores.queue.transaction import Ledger, QueueDatabase, Transaction
 from embed_pipeline.stores.sqlite.connection import Database
-from embed_pipeline.stores.sqlite.queue import control_sql as sql
-from embed_pipeline.stores.sqlite.queue import rows, schema
-from embed_pipeline.stores.sqlite.queue.jobs import SqliteJobs
+from embed_pipeline.stores.sqlite.queue import schema, sql
+from embed_pipeline.stores.sqlite.queue.rows import as_list, new_job_fields
 
 T = TypeVar("T")
 
 
-class SqliteReading(Reading):
+class SqliteReading(SqlReading):
     """Statements without a transaction: each sees the latest commit."""
 
     def __init__(self, connection: sqlite3.Connection, now: datetime) -> None:
         super().__init__()
         self.connection = connection
         self._now = now
+        self._now_ms = to_ms(now)
         self._jobs = SqliteJobs(self)
 
     @property
@@ -38,20 +43,43 @@ class SqliteReading(Reading):
         return self._jobs
 
     def all(self, statement: str, **parameters: object) -> list[sqlite3.Row]:
-        return self.connection.execute(statement, parameters).fetchall()
+        parameters["now"] = self._now_ms
+        return self.connection.execute(sql.rendered(statement), parameters).fetchall()
 
-    def _load(self, names: Sequence[str] | None) -> Mapping[str, str]:
-        if names is None:
-            found = self.all(sql.READ_ALL_STATES)
-        else:
-            found = self.all(sql.READ_STATES, names=rows.as_list(names))
-        return {row["name"]: row["value"] for row in found}
+    def tuples(self, statement: str, **parameters: object) -> list[sqlite3.Row]:
+        return self.all(statement, **parameters)
 
-    def events(self, *, limit: int, kind: str | None) -> list[Event]:
-        return [rows.event_of(row) for row in self.all(sql.RECENT_EVENTS, kind=kind, limit=limit)]
+    def run_each(self, statement: str, parameters: Iterable[Mapping[str, object]]) -> None:
+        self.connection.executemany(sql.rendered(statement), parameters)
 
-    def counters(self) -> dict[str, int]:
-        return {row["name"]: row["value"] for row in self.all(sql.READ_COUNTERS)}
+    def listed(self, values: Iterable[object]) -> str:
+        return as_list(values)
+
+
+class SqliteJobs(SqlJobs):
+    def __init__(self, reading: SqliteReading) -> None:
+        super().__init__(reading)
+        self._file = reading
+
+    def lock_by_keys(self, keys: Sequence[JobKey]) -> Mapping[JobKey, EmbedJob]:
+        return {job.key: job for job in self._jobs(sql.FIND_BY_KEYS, keys=as_list(keys))}
+
+    def insert(self, jobs: Sequence[EmbedJob]) -> Collection[JobId]:
+        self._file.run_each(sql.INSERT_JOB, map(new_job_fields, jobs))
+        return {job.id for job in jobs}
+
+    def save(self, before: Sequence[EmbedJob], after: Sequence[EmbedJob]) -> None:
+        self._file.run_each(sql.SAVE_JOB, map(job_fields, after))
+
+    def view_for_lease(
+        self, *, owner: str, token: str, model: str, documents: Sequence[str]
+    ) -> LeaseView:
+        heads = self._file.tuples(sql.DUE_HEADS, model=model)
+        return LeaseView(
+            documents=self._file.states(documents),
+            held=self._jobs(LEASED_BEFORE, token=token, owner=owner),
+            heads=[Head(*head) for head in heads],
+        )
 
 
 class SqliteTransaction(SqliteReading, Transaction):
@@ -66,8 +94,7 @@ class SqliteTransaction(SqliteReading, Transaction):
         for name, amount in ledger.amounts:
             self.all(sql.ADD_TO_COUNTER, name=name, amount=amount)
         for event in ledger.events:
-            job_ids = rows.as_list(event["job_ids"])
-            self.all(sql.APPEND_EVENT, **{**event, "job_ids": job_ids, "at": to_ms(self.now)})
+            self.all(sql.APPEND_EVENT, **{**event, "job_ids": as_list(event["job_ids"])})
 
 
 class QueueFile(QueueDatabase):

@@ -51,7 +51,8 @@ CREATE TABLE embed_job (
 
 -- Equality down to the due time, so that a lease seeks and never walks deferred jobs.
 CREATE INDEX job_ready ON embed_job (model, rank, tier, available_at) WHERE status = 'pending';
-CREATE INDEX job_expiry ON embed_job (lock_until) WHERE status = 'processing';
+-- A job whose lease has no end is stale.
+CREATE INDEX job_expiry ON embed_job (coalesce(lock_until, 0)) WHERE status = 'processing';
 CREATE INDEX job_holder ON embed_job (lock_owner, lease_token) WHERE status = 'processing';
 CREATE INDEX job_ended ON embed_job (processed_at, id) WHERE status IN ('completed', 'failed');
 CREATE INDEX job_failed ON embed_job (processed_at, id) WHERE status = 'failed';
@@ -93,6 +94,8 @@ CREATE INDEX job_failed ON embed_job (processed_at, id) WHERE status = 'failed';
     3: """
 DROP TABLE budget_bucket;
 DELETE FROM shared_state WHERE name LIKE 'pause:%';
+DROP INDEX job_expiry;
+CREATE INDEX job_expiry ON embed_job (coalesce(lock_until, 0)) WHERE status = 'processing';
 """,
 }
 """What makes a file of this version one of the next."""

@@ -1,0 +1,170 @@
+"""The queue's schema, as the queue's engine uses it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeVar
+
+from psycopg.rows import DictRow, RowFactory, dict_row, tuple_row
+
+from embed_pipeline.domain.isolation import Head
+from embed_pipeline.domain.job import EmbedJob, JobId, JobKey
+from embed_pipeline.ports.clock import Clock
+from embed_pipeline.stores.config import Server
+from embed_pipeline.stores.encoding import from_us, job_fields, to_ms
+from embed_pipeline.stores.postgres.connection import Connection, PostgresDatabase
+from embed_pipeline.stores.postgres.queue import schema, sql
+from embed_pipeline.stores.queue.job_table import LeaseView
+from embed_pipeline.stores.queue.sql.jobs import SqlJobs
+from embed_pipeline.stores.queue.sql.reading import SqlReading
+from embed_pipeline.stores.queue.sql.statements import LEASED_BEFORE
+from embed_pipeline.stores.queue.transaction import Ledger, QueueDatabase, Reading, Transaction
+
+T = TypeVar("T")
+
+
+class PostgresReading(SqlReading):
+    """Statements without a transaction: each sees the latest commit."""
+
+    def __init__(self, connection: Connection, schema_name: str, clock: Clock | None) -> None:
+        super().__init__()
+        self._connection = connection
+        self._schema = schema_name
+        self._clock = clock
+        self._now: datetime | None = None
+        self._jobs = PostgresJobs(self)
+
+    @property
+    def now(self) -> datetime:
+        if self._now is None:
+            self._set_now(None)
+        assert self._now is not None
+        return self._now
+
+    def _set_now(self, microseconds: int | None) -> None:
+        """To the database's time, asked for if it is not given; in tests to their clock's."""
+        if self._clock is not None:
+            self._now = self._clock.now()
+        else:
+            self._now = from_us(microseconds or self.all(sql.NOW)[0]["now"])
+
+    @property
+    def jobs(self) -> PostgresJobs:
+        return self._jobs
+
+    def all(self, statement: str, **parameters: object) -> list[DictRow]:
+        return self._run(dict_row, statement, parameters)
+
+    def tuples(self, statement: str, **parameters: object) -> list[tuple[Any, ...]]:
+        return self._run(tuple_row, statement, parameters)
+
+    def listed(self, values: Iterable[object]) -> list[object]:
+        return list(values)
+
+    def _run(self, rows: RowFactory[T], statement: str, parameters: dict[str, object]) -> list[T]:
+        if self._clock is not None:
+            parameters["now"] = to_ms(self._clock.now())
+        text = sql.rendered(statement, self._schema, has_clock=self._clock is not None)
+        with self._connection.cursor(row_factory=rows) as cursor:
+            cursor.execute(text, parameters)
+            return cursor.fetchall() if cursor.description else []
+
+
+class PostgresJobs(SqlJobs):
+    def lock_by_keys(self, keys: Sequence[JobKey]) -> Mapping[JobKey, EmbedJob]:
+        uids, models, versions = map(list, zip(*keys, strict=True))
+        found = self._jobs(sql.LOCK_BY_KEYS, uids=uids, models=models, versions=versions)
+        return {job.key: job for job in found}
+
+    def insert(self, jobs: Sequence[EmbedJob]) -> Collection[JobId]:
+        created = self._ids(
+            sql.INSERT_JOBS,
+            ids=[job.id for job in jobs],
+            uids=[job.entity_uid for job in jobs],
+            models=[job.model for job in jobs],
+            versions=[job.version for job in jobs],
+            priorities=[job.priority for job in jobs],
+            forces=[job.force for job in jobs],
+            created_at=to_ms(jobs[0].created_at),
+            max_attempts=jobs[0].max_attempts,
+        )
+        return set(created)
+
+    def save(self, before: Sequence[EmbedJob], after: Sequence[EmbedJob]) -> None:
+        self._reading.all(sql.SAVE_JOBS, jobs=_json([job_fields(job) for job in after]))
+
+    def view_for_lease(
+        self, *, owner: str, token: str, model: str, documents: Sequence[str]
+    ) -> LeaseView:
+        whose = {"owner": owner, "token": token}
+        view = self._one(sql.VIEW_FOR_LEASE, **whose, model=model, names=list(documents))
+        return LeaseView(
+            documents={name: json.loads(value) for name, value in view["documents"]},
+            held=self._jobs(LEASED_BEFORE, **whose) if view["is_held"] else (),
+            heads=[Head(*head) for head in view["heads"]],
+        )
+
+
+class PostgresTransaction(PostgresReading, Transaction):
+    """`now` is read when it is first asked for, and again behind each lock of a document."""
+
+    def _lock(self, name: str) -> str | None:
+        found = self.all(sql.LOCK_STATE, name=name)
+        if not found:
+            self.all(sql.CREATE_STATE, name=name)
+            found = self.all(sql.LOCK_STATE, name=name)
+        self._set_now(found[0]["now"])
+        value: str | None = found[0]["value"]
+        return value
+
+    def _write(self, ledger: Ledger) -> None:
+        self.all(
+            sql.WRITE_LEDGER,
+            names=[name for name, _ in ledger.documents],
+            values=[value for _, value in ledger.documents],
+            counters=[name for name, _ in ledger.amounts],
+            amounts=[amount for _, amount in ledger.amounts],
+            events=_json(
+                [{**event, "facts": json.loads(event["facts"])} for event in ledger.events]
+            ),
+        )
+
+
+class PostgresQueue(QueueDatabase):
+    """`clock` replaces the database's own clock, for tests."""
+
+    def __init__(
+        self, server: Server, *, clock: Clock | None = None, fail_fast: bool = False
+    ) -> None:
+        check = partial(schema.check, schema=server.schema)
+        self.database = PostgresDatabase(server, fail_fast=fail_fast, check=check)
+        self._schema = server.schema
+        self._clock = clock
+
+    def read(self, work: Callable[[Reading], T]) -> T:
+        def reading(connection: Connection) -> T:
+            return work(PostgresReading(connection, self._schema, self._clock))
+
+        return self.database.read(reading)
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        def writing(connection: Connection) -> tuple[PostgresTransaction, T]:
+            transaction = PostgresTransaction(connection, self._schema, self._clock)
+            answer = work(transaction)
+            transaction.write_ledger()
+            return transaction, answer
+
+        transaction, answer = self.database.write(writing)
+        transaction.emit_announcements()
+        return answer
+
+    def close(self) -> None:
+        self.database.close()
+
+
+def _json(values: Sequence[object]) -> str:
+    """PostgreSQL's text has no NUL character."""
+    return json.dumps(values).replace("\\u0000", "\\ufffd")

@@ -1,0 +1,1 @@
+"""The queue in SQL, written once for SQLite and PostgreSQL."""

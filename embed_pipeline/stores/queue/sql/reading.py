@@ -1,0 +1,92 @@
+"""Rows of SQL: jobs, documents, events and counters as the values that the engine knows."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from embed_pipeline.domain.event import Event
+from embed_pipeline.domain.job import Again, EmbedJob
+from embed_pipeline.errors import ErrorCategory
+from embed_pipeline.stores.encoding import STATUSES, from_ms, time_or_none
+from embed_pipeline.stores.queue.sql import statements as sql
+from embed_pipeline.stores.queue.transaction import Reading
+
+
+class SqlReading(Reading):
+    """A running transaction that runs statements."""
+
+    @abstractmethod
+    def all(self, statement: str, **parameters: object) -> list[Any]:
+        """Rows, whose values are found by name; the backend adds the time and its dialect."""
+
+    @abstractmethod
+    def tuples(self, statement: str, **parameters: object) -> Sequence[Iterable[Any]]:
+        """Rows, whose values come in the order of the statement."""
+
+    @abstractmethod
+    def listed(self, values: Iterable[object]) -> object:
+        """A list as one parameter."""
+
+    def _load(self, names: Sequence[str] | None) -> Mapping[str, str]:
+        if names is None:
+            found = self.all(sql.READ_ALL_STATES)
+        else:
+            found = self.all(sql.READ_STATES, names=self.listed(names))
+        return {row["name"]: row["value"] for row in found}
+
+    def events(self, *, limit: int, kind: str | None) -> list[Event]:
+        return [
+            Event(
+                at=from_ms(at),
+                kind=event,
+                owner=owner,
+                reason=reason,
+                job_ids=tuple(json.loads(job_ids)),
+                facts=json.loads(facts),
+            )
+            for at, event, owner, reason, job_ids, facts in self.tuples(
+                sql.RECENT_EVENTS, kind=kind, limit=limit
+            )
+        ]
+
+    def counters(self) -> dict[str, int]:
+        return {row["name"]: int(row["value"]) for row in self.all(sql.READ_COUNTERS)}
+
+
+def job_of(values: Iterable[Any]) -> EmbedJob:
+    """From the values of `JOB_FIELDS`."""
+    job_id, uid, model, version, status, priority, created_at, available_at, *rest = values
+    processed_at, owner, until, token, last_heartbeat_at, *rest = rest
+    attempts, max_attempts, recoveries, recovered_at, strikes, force, again, *rest = rest
+    error, error_type, category, stack, fail_code, fail_reason = rest
+    return EmbedJob(
+        id=job_id,
+        entity_uid=uid,
+        model=model,
+        version=version,
+        status=STATUSES[status],
+        priority=priority,
+        created_at=from_ms(created_at),
+        available_at=from_ms(available_at),
+        processed_at=time_or_none(processed_at),
+        lock_owner=owner,
+        lock_until=time_or_none(until),
+        lease_token=token,
+        last_heartbeat_at=time_or_none(last_heartbeat_at),
+        attempts=attempts,
+        max_attempts=max_attempts,
+        recoveries=recoveries,
+        recovered_at=time_or_none(recovered_at),
+        strikes=strikes,
+        force=bool(force),
+        again=Again(again) if again else Again.NO,
+        error=error,
+        error_type=error_type,
+        error_category=ErrorCategory(category) if category else None,
+        error_stack=stack,
+        fail_code=fail_code,
+        fail_reason=fail_reason,
+    )
