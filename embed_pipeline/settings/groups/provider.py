@@ -49,7 +49,7 @@ class ProviderSettings:
     name: ProviderName = setting(
         "EMBEDDING_PROVIDER",
         one_of(ProviderName),
-        "Which provider makes the vectors. A key alone never selects openai or azure.",
+        "Which provider makes the vectors. A key alone never selects one.",
         shown="local: local, test: mock, production: openai",
     )
     model: str = setting(
