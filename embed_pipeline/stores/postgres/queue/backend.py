@@ -40,17 +40,11 @@ class PostgresReading(SqlReading):
 
     @property
     def now(self) -> datetime:
-        if self._now is None:
-            self._set_now(None)
-        assert self._now is not None
-        return self._now
+        return self._now or self._set_now(self.all(sql.NOW)[0]["now"])
 
-    def _set_now(self, microseconds: int | None) -> None:
-        """To the database's time, asked for if it is not given; in tests to their clock's."""
-        if self._clock is not None:
-            self._now = self._clock.now()
-        else:
-            self._now = from_us(microseconds or self.all(sql.NOW)[0]["now"])
+    def _set_now(self, microseconds: int) -> datetime:
+        self._now = from_us(microseconds) if self._clock is None else self._clock.now()
+        return self._now
 
     @property
     def jobs(self) -> PostgresJobs:
