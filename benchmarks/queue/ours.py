@@ -1,4 +1,4 @@
-"""Our own queue on SQLite and on Neo4j, called as the worker calls it."""
+"""Our own queue on SQLite, Neo4j and PostgreSQL, called as the worker calls it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from benchmarks.queue.contestant import FIRST, PAGE, USUAL, Contestant, Worked
+from benchmarks.reaper import server as postgres_server
 from benchmarks.servers import production_server
 from embed_pipeline.domain.job import EntityUid, JobRequest
 from embed_pipeline.domain.policy import QueuePolicy
@@ -24,6 +25,7 @@ from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline.stores.queue.job_store import QueueJobStore
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 from embed_pipeline_tests.neo4j_bed import QUEUE
+from embed_pipeline_tests.stores import postgres_queue
 
 MODEL = "mock/mock@64"
 SHORT = QueuePolicy(lock_duration=timedelta(milliseconds=1))
@@ -119,3 +121,15 @@ def neo4j() -> Iterator[Contestant]:
             contestant.close()
         finally:
             server.kill()
+
+
+@contextmanager
+def postgres() -> Iterator[Contestant]:
+    with postgres_server() as url, postgres_queue.own_schema(url) as place:
+        contestant = Ours(
+            "PostgreSQL", lambda policy: postgres_queue.open_jobs(place, policy=policy)
+        )
+        try:
+            yield contestant
+        finally:
+            contestant.close()

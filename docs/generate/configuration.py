@@ -94,7 +94,7 @@ def _table_line(row: Row) -> str:
 
 def _example_lines(row: Row) -> str:
     secret = f" Secret; or {row.variable}{FILE_SUFFIX}=path." if row.secret else ""
-    told = (f"{row.meaning}{secret}", f"Allowed: {row.allowed}.", f"Default: {row.default}.")
-    lines = [line for text in told for line in wrap(text, width=98, break_on_hyphens=False)]
+    texts = (f"{row.meaning}{secret}", f"Allowed: {row.allowed}.", f"Default: {row.default}.")
+    lines = [line for text in texts for line in wrap(text, width=98, break_on_hyphens=False)]
     comment = "".join(f"# {line}\n" for line in lines)
     return f"\n{comment}#{row.variable}={row.literal}\n"

@@ -14,15 +14,15 @@ _PREFACE = """\
 # Tools for agents (MCP)
 
 `embed-pipeline mcp` is a server of the Model Context Protocol on stdin and stdout. Assistants and
-agents that speak it can create entities, search by meaning, and find out why something is not
-found. It uses the same settings, stores and rules as the command line, and it only queues: workers
-run elsewhere (`make dev`, or `embed-pipeline run`). It needs the extra `mcp`, which `make install`
-brings along: `pip install 'embed-pipeline[mcp]'`.
+agents can use it to create entities, search by meaning, and find out why an entity is not found. It
+uses the same settings, stores and rules as the command line. It only queues: workers run elsewhere
+(`make dev`, or `embed-pipeline run`). It needs the extra `mcp`, which `make install` installs:
+`pip install 'embed-pipeline[mcp]'`.
 
 ## In a client's configuration
 
-Most clients take this form. Write your own paths: clients start the server in a folder of
-their choice, so `EMBED_HOME` has to be absolute, and a `.env` file is found only there.
+Most clients use this form. Replace the paths by your own: clients start the server in a folder of
+their choice, so `EMBED_HOME` has to be absolute, and a `.env` file is found only in that folder.
 
 ```json
 {
@@ -38,17 +38,19 @@ their choice, so `EMBED_HOME` has to be absolute, and a `.env` file is found onl
 }
 ```
 
-Every other variable of the [configuration](configuration.md) can stand beside `EMBED_HOME`. The
-databases may be down when the server starts: a tool says so when it is called.
+Every other variable of the [configuration](configuration.md) can be set beside `EMBED_HOME`. The
+databases may be down when the server starts: a tool then says so when it is called.
 
 ## What to expect
 
 - An answer is a sentence, the facts as JSON text, and the same as structured content.
 - An error is a sentence that says what to do: correct the call, try later, or ask a person.
   Unknown arguments are refused, so that a misspelt name never becomes a batch repair.
-- A `limit` below 1 is refused, one above 1000 is capped, and the answer says so.
-- Logs go to stderr. The server ends when the client hangs up, and on Ctrl-C or SIGTERM: calls that
-  run are finished, then the stores are closed.
+- A `limit` below 1 is refused. One above 1000 is capped, and the answer says so.
+- With a remote embedding provider the query of `semantic_search` leaves the machine; the tool is
+  then listed with `openWorldHint: true`.
+- Logs go to stderr. The server ends when the client disconnects, and on Ctrl-C or SIGTERM: running
+  calls are finished, then the stores are closed.
 """
 
 
@@ -68,15 +70,15 @@ def _section(tool: AgentTool[Any]) -> str:
 
 
 def _rows(schema: Schema, named: Schema, *, asked: bool, under: str = "") -> Iterator[str]:
-    """A line per field; the fields of a list's items follow it. Of what is asked, some is due."""
+    """A line per field; the fields of list items follow their list."""
     for name, field in schema.get("properties", {}).items():
         default = field.get("default")
-        told = field["description"]
+        meaning = field["description"]
         if default not in (None, "", [], {}):
-            told += f" Default: {default}."
+            meaning += f" Default: {default}."
         if asked and name in schema.get("required", ()):
-            told += " Required."
-        yield f"| `{under}{name}` | {_type(field, named)} | {told} |"
+            meaning += " Required."
+        yield f"| `{under}{name}` | {_type(field, named)} | {meaning} |"
         items = _resolved(field.get("items", {}), named)
         yield from _rows(items, named, asked=asked, under=f"{under}{name}[].")
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from enum import Enum, auto
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from embed_pipeline.domain.job import (
     ENTITY_GONE,
     Again,
-    EmbedJob,
     Enqueued,
+    JobId,
     JobRequest,
     JobStatus,
 )
-from embed_pipeline.domain.transition import restarted
+from embed_pipeline.domain.transition import JobChanges, restarted
 
 
 class Change(Enum):
@@ -29,11 +28,21 @@ class Change(Enum):
     """Held by a worker just now: once more when that worker is done."""
 
 
+class KnownJob(NamedTuple):
+    """What an enqueue has to know of the job that has its key already."""
+
+    id: JobId
+    status: JobStatus
+    fail_code: str | None
+    priority: int
+    available_at: datetime
+    again: Again
+
+
 Admission = tuple[Enqueued, Change]
 
 
-def admit(request: JobRequest, met: EmbedJob | None) -> Admission:
-    """`met` is the job that has the key already."""
+def admit(request: JobRequest, met: KnownJob | None) -> Admission:
     if met is None:
         return _admit_new(request)
     match met.status:
@@ -54,7 +63,7 @@ def _admit_new(request: JobRequest) -> Admission:
     return Enqueued.CREATED, Change.CREATE
 
 
-def _admit_ended(request: JobRequest, met: EmbedJob) -> Admission:
+def _admit_ended(request: JobRequest, met: KnownJob) -> Admission:
     if request.force:
         return Enqueued.REVIVED, Change.REVIVE
     if request.embedded:
@@ -64,19 +73,18 @@ def _admit_ended(request: JobRequest, met: EmbedJob) -> Admission:
     return Enqueued.REVIVED, Change.REVIVE
 
 
-def changed(job: EmbedJob, change: Change, request: JobRequest, *, now: datetime) -> EmbedJob:
-    """The job that was met, after the change that its admission asks for."""
+def changes_of(met: KnownJob, change: Change, request: JobRequest, *, now: datetime) -> JobChanges:
+    """What the admission changes of the job that was met."""
     match change:
         case Change.REVIVE:
-            fresh = restarted(job, now=now)
-            return replace(fresh, priority=request.priority, force=request.force)
+            return {**restarted(now=now, force=request.force), "priority": request.priority}
         case Change.EXPEDITE:
-            due, priority = min(job.available_at, now), max(job.priority, request.priority)
-            return replace(job, force=True, available_at=due, priority=priority)
+            due, priority = min(met.available_at, now), max(met.priority, request.priority)
+            return {"force": True, "available_at": due, "priority": priority}
         case Change.REPEAT:
             again = Again.FORCED if request.force else Again.YES
-            return replace(job, again=max(job.again, again))
+            return {"again": max(met.again, again)}
         case Change.NONE | Change.CREATE:
-            return job
+            return {}
         case _:
             assert_never(change)

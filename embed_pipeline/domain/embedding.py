@@ -147,7 +147,7 @@ class VectorWrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredVector:
-    """A vector as it is stored, where another program may have made it invalid."""
+    """A vector that was paid for, and whether its text was cut."""
 
     vector: Vector
     truncated: bool = False

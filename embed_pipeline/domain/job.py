@@ -84,10 +84,6 @@ class EmbedJob:
     fail_code: str | None = None
     fail_reason: str | None = None
 
-    @property
-    def key(self) -> JobKey:
-        return (self.entity_uid, self.model, self.version)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from embed_pipeline.domain import transition
 from embed_pipeline.domain.job import LEASE_EXPIRED, LEASE_TIMEOUT, EmbedJob, FailureRecord, JobId
+from embed_pipeline.domain.transition import JobChanges, failed, pending_again
 from embed_pipeline.errors import ErrorCategory
 
 WORKER_KILLER = FailureRecord(
@@ -62,12 +62,15 @@ def _others_completed_since(job: EmbedJob, last_success_at: datetime | None) -> 
     return job.recovered_at is None or last_success_at >= job.recovered_at
 
 
-def after_recovery(job: EmbedJob, fate: Fate, *, policy: RecoveryPolicy, now: datetime) -> EmbedJob:
-    counted = replace(job, recoveries=job.recoveries + 1, recovered_at=now, strikes=job.strikes + 1)
+def after_recovery(
+    job: EmbedJob, fate: Fate, *, policy: RecoveryPolicy, now: datetime
+) -> JobChanges:
+    recoveries = job.recoveries + 1
     if fate is Fate.FAILED:
-        return transition.failed(counted, WORKER_KILLER, now=now, reason=LEASE_EXPIRED)
-    available_at = now + policy.backoff(counted.recoveries)
-    return transition.pending_again(counted, available_at=available_at)
+        end = failed(WORKER_KILLER, now=now, reason=LEASE_EXPIRED)
+    else:
+        end = pending_again(job, available_at=now + policy.backoff(recoveries))
+    return {**end, "recoveries": recoveries, "recovered_at": now, "strikes": job.strikes + 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

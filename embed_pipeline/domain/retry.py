@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from embed_pipeline.domain import transition
 from embed_pipeline.domain.job import ENTITY_GONE, Again, EmbedJob, FailureRecord
+from embed_pipeline.domain.transition import (
+    JobChanges,
+    error_of,
+    failed,
+    pending_again,
+    restarted,
+)
 from embed_pipeline.errors import ErrorCategory
 
 
@@ -27,18 +33,19 @@ class RetryPolicy:
 
 def after_failure(
     job: EmbedJob, failure: FailureRecord, *, policy: RetryPolicy, now: datetime, chance: float
-) -> EmbedJob:
-    """The job with the attempt charged: pending again, or failed."""
-    charged = replace(job, attempts=job.attempts + 1)
-    is_last = charged.attempts >= job.max_attempts
-    if failure.category is ErrorCategory.TRANSIENT and not is_last:
-        available_at = now + policy.backoff(charged.attempts, chance=chance)
-        return transition.with_error(
-            transition.pending_again(charged, available_at=available_at), failure
-        )
+) -> JobChanges:
+    """The attempt is charged: pending again, or failed."""
+    attempts = job.attempts + 1
+    if failure.category is ErrorCategory.TRANSIENT and attempts < job.max_attempts:
+        available_at = now + policy.backoff(attempts, chance=chance)
+        return {
+            **pending_again(job, available_at=available_at),
+            **error_of(failure),
+            "attempts": attempts,
+        }
     if _outlives_failure(job.again, failure.fail_code):
-        return transition.restarted(job, now=now)
-    return transition.failed(charged, failure, now=now, reason=failure.error_type)
+        return restarted(now=now, force=job.force or job.again is Again.FORCED)
+    return {**failed(failure, now=now, reason=failure.error_type), "attempts": attempts}
 
 
 def _outlives_failure(again: Again, fail_code: str | None) -> bool:

@@ -7,7 +7,7 @@ admits nearly 2N (a full bucket, then the refill), which a provider answers with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -15,9 +15,9 @@ SUB_BUCKETS = 60
 SHORTEST_GRANT = timedelta(milliseconds=250)
 """A busy machine and a database far away need that much between a grant and its request."""
 
-OPEN_GRANTS = 500
-"""How many grants are remembered that were neither returned nor recorded. An older one counts as
-it was taken, which is on the safe side."""
+OPEN_BUCKETS = 5
+"""Where only requests are limited, how many of the newest buckets know their grants: a grant that
+was not sent is returned soon, and nothing is recorded later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,35 +76,46 @@ class Window:
     """What was granted, by the bucket's start, and until when the provider asked for a pause.
 
     Buckets are known by their start and not by a number: another interval after a change of
-    settings then still reads them right. `grants` are those that may still be returned, by id,
-    with their buckets: whatever is repeated after a lost answer is done once.
+    settings then still reads them right. `grants` are the ids of those that may still be returned,
+    by bucket, so that a call repeated after a lost answer counts once.
     """
 
     buckets: Mapping[datetime, Spent] = field(default_factory=dict)
-    grants: Mapping[str, datetime] = field(default_factory=dict)
+    grants: Mapping[datetime, Sequence[str]] = field(default_factory=dict)
     paused_until: datetime | None = None
 
     def with_grant(self, grant: Grant, limit: RateLimit, now: datetime) -> Window:
         spent = self.with_spent(grant.bucket, grant.cost, limit, now)
-        open_grants = [*spent.grants.items(), (grant.id, grant.bucket)]
-        return replace(spent, grants=dict(open_grants[-OPEN_GRANTS:]))
+        others = self.grants.get(grant.bucket, ())
+        return replace(spent, grants={**spent.grants, grant.bucket: [*others, grant.id]})
 
     def with_spent(self, bucket: datetime, cost: Spent, limit: RateLimit, now: datetime) -> Window:
-        """More in this bucket, and without what has stopped to count."""
+        """More in this bucket, and without what no longer counts."""
         oldest = limit.oldest_counting(now)
         counting = {at: spent for at, spent in self.buckets.items() if at >= oldest}
         counting[bucket] = counting.get(bucket, Spent()).plus(cost)
-        grants = {id_: at for id_, at in self.grants.items() if at >= oldest}
+        if limit.tokens is None:
+            oldest = limit.bucket_at(now) - OPEN_BUCKETS * limit.sub_bucket
+        grants = {at: ids for at, ids in self.grants.items() if at >= oldest}
         return replace(self, buckets=counting, grants=grants)
+
+    def bucket_of(self, grant_id: str) -> datetime | None:
+        """Where the grant was taken; None when it is unknown, returned or recorded."""
+        return next((at for at, ids in self.grants.items() if grant_id in ids), None)
 
     def without_grant(self, grant: Grant, *, back: Spent) -> Window:
         """With `back` returned; unchanged when the grant was returned or recorded before."""
-        if grant.id not in self.grants or grant.bucket not in self.buckets:
+        ids = self.grants.get(grant.bucket, ())
+        if grant.id not in ids or grant.bucket not in self.buckets:
             return self
         spent = self.buckets[grant.bucket]
         left = Spent(max(0, spent.requests - back.requests), max(0, spent.tokens - back.tokens))
-        grants = {id_: at for id_, at in self.grants.items() if id_ != grant.id}
-        return replace(self, buckets={**self.buckets, grant.bucket: left}, grants=grants)
+        others = [id_ for id_ in ids if id_ != grant.id]
+        return replace(
+            self,
+            buckets={**self.buckets, grant.bucket: left},
+            grants={**self.grants, grant.bucket: others},
+        )
 
     def spent(self, limit: RateLimit, now: datetime) -> Spent:
         oldest = limit.oldest_counting(now)

@@ -120,7 +120,7 @@ class EntityStore(Protocol):
     ) -> Mapping[str, StoredVector]:
         """Vectors already paid for, by the version of the text they were made from.
 
-        Their numbers are as they are stored: `vector_problem` says whether they can be used.
+        One that another program made invalid is left out: `write_vectors` would refuse it.
         """
 
     @abstractmethod

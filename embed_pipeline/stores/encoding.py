@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from embed_pipeline.domain.job import EmbedJob, FailureRecord, JobStatus
+from embed_pipeline.domain.transition import JobChanges
 
 MILLISECOND = timedelta(milliseconds=1)
 MICROSECOND = timedelta(microseconds=1)
@@ -57,21 +58,19 @@ def aware(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
+@lru_cache(maxsize=4_096)
 def to_us(moment: datetime) -> int:
     """Microseconds: buckets of a short interval are finer than milliseconds."""
     return (moment - EPOCH) // MICROSECOND
 
 
+@lru_cache(maxsize=4_096)
 def from_us(value: int) -> datetime:
     return EPOCH + value * MICROSECOND
 
 
 def time_or_none(value: int | None) -> datetime | None:
     return None if value is None else from_ms(value)
-
-
-def ms_or_none(moment: datetime | None) -> int | None:
-    return None if moment is None else to_ms(moment)
 
 
 def failure_fields(failure: FailureRecord) -> dict[str, str | None]:
@@ -83,12 +82,13 @@ def failure_fields(failure: FailureRecord) -> dict[str, str | None]:
     }
 
 
-def job_fields(job: EmbedJob) -> dict[str, Any]:
-    """All fields of a job by name: times in milliseconds, enums by their value."""
-    return {name: _plain(getattr(job, name)) for name in JOB_FIELDS}
+def plain_fields(changes: JobChanges) -> dict[str, Any]:
+    """As they are stored: times in milliseconds, enums by their value."""
+    return {name: plain(value) for name, value in changes.items()}
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """A time in milliseconds, an enum by its value, anything else as it is."""
     if isinstance(value, datetime):
         return to_ms(value)
     return value.value if isinstance(value, Enum) else value

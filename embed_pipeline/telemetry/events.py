@@ -23,6 +23,11 @@ _TROUBLE = ("operation", *_ERROR, "worker_id", "model", "rate_limiter")
 _ATTEMPT = ("attempt", "max_attempts", "cache", "observations")
 _JOB = ("job_id", "entity_name", *_ATTEMPT, *_TROUBLE)
 
+_COUNTS = (
+    *("leased", "embedded", "reused", "superseded", "failed", "retried", "released", "deferred"),
+    *("lost", "requests", "tokens", "truncated"),
+)
+
 EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
     {
         # jobs and leases
@@ -162,24 +167,7 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         "batch.measured": EventKind(
             INFO,
             "Batch finished: {leased} jobs leased, {embedded} embedded.",
-            (
-                "worker_id",
-                "model",
-                "leased",
-                "embedded",
-                "reused",
-                "superseded",
-                "failed",
-                "retried",
-                "released",
-                "deferred",
-                "lost",
-                "requests",
-                "tokens",
-                "truncated",
-                "seconds",
-                "per_second",
-            ),
+            ("worker_id", "model", *_COUNTS, "seconds", "per_second"),
         ),
         "op.failed": EventKind(ERROR, "Op {operation} failed.", ("operation", *_ERROR)),
         "look.failed": EventKind(

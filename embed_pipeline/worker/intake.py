@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from embed_pipeline.domain.embedding import StoredVector, vector_problem
+from embed_pipeline.domain.embedding import StoredVector
 from embed_pipeline.domain.job import EmbedJob, JobRequest
 from embed_pipeline.domain.lease import Lease
 from embed_pipeline.errors import CriticalError, TransientError
@@ -100,25 +100,13 @@ def sort_jobs(batch: LeasedBatch) -> SortedJobs:
 
 def _sort_reusable(services: Services, tasks: list[Task], found: SortedJobs) -> None:
     versions = {task.job.version for task in tasks if not task.job.force}
-    vectors = _paid_vectors(services, versions) if versions else {}
+    vectors = services.graph.vectors_of_versions(versions, model=services.model)
     for task in tasks:
         stored = None if task.job.force else vectors.get(task.job.version)
         if stored is None:
             found.fresh.append(task)
         else:
             found.reusable.append((task, stored))
-
-
-def _paid_vectors(services: Services, versions: set[str]) -> dict[str, StoredVector]:
-    """Vectors of these texts. Invalid ones are left out: the graph would refuse to store them."""
-    dimensions = services.provider.dimensions
-    return {
-        version: stored
-        for version, stored in services.graph.vectors_of_versions(
-            versions, model=services.model
-        ).items()
-        if vector_problem(stored.vector, dimensions=dimensions) is None
-    }
 
 
 def finish_without_request(batch: LeasedBatch, jobs: SortedJobs) -> None:

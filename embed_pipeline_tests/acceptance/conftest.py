@@ -1,4 +1,4 @@
-"""Real Neo4j servers for the tests of the whole pipeline."""
+"""Real servers for the tests of the whole pipeline."""
 
 from __future__ import annotations
 
@@ -9,9 +9,20 @@ from pathlib import Path
 import pytest
 
 from embed_pipeline_tests.acceptance.production import KEY, Production, production_variables
+from embed_pipeline_tests.acceptance.queues import home_on_postgres
 from embed_pipeline_tests.defs.commands import Homes
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.openai_server import OpenAIServer
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """The folder of a crash test's processes, with a queue of either kind."""
+    if request.param == "sqlite":
+        yield tmp_path
+        return
+    with home_on_postgres(tmp_path, request.getfixturevalue("postgres_url")):
+        yield tmp_path
 
 
 @pytest.fixture

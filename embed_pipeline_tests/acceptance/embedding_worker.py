@@ -22,11 +22,11 @@ from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.queue.job_store import QueueJobStore
 from embed_pipeline.stores.queue.rate_limiter import Unlimited
 from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
-from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 from embed_pipeline.worker.context import RunLimits, Services
 from embed_pipeline.worker.recover import recover_before_work
 from embed_pipeline.worker.run import drain
 from embed_pipeline.worker.stop import Deadline
+from embed_pipeline_tests.acceptance.queues import queue_at
 
 MODEL_NAME, DIMENSIONS, INPUTS = "mock", 8, 5
 SILENT, PAID = "silent", "paid.txt"
@@ -87,7 +87,7 @@ def tools_at(
     concurrency: int = 1,
     ahead: int = 0,
 ) -> Services:
-    queue = QueueFile(home / "queue.sqlite", clock=LaterClock(later))
+    queue = queue_at(home, clock=LaterClock(later))
     return Services(
         jobs=QueueJobStore(queue),
         graph=SlowGraph(home, silent_from=silent_write),

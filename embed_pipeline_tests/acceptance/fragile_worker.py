@@ -1,6 +1,6 @@
 """A worker process for the crash tests: it finishes batch after batch, or dies of one job.
 
-python -m embed_pipeline_tests.acceptance.fragile_worker QUEUE_FILE OWNER
+python -m embed_pipeline_tests.acceptance.fragile_worker HOME OWNER
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from embed_pipeline.domain.policy import QueuePolicy
 from embed_pipeline.domain.recovery import RecoveryPolicy
 from embed_pipeline.stores.queue.job_store import QueueJobStore
-from embed_pipeline.stores.sqlite.queue.backend import QueueFile
+from embed_pipeline_tests.acceptance.queues import queue_at
 from embed_pipeline_tests.contracts.job_store.scene import MODEL
 
 KILLER = "killer"
@@ -22,8 +22,8 @@ FAST = QueuePolicy(recovery=RecoveryPolicy(ladder=(timedelta(0),)))
 """The ladder without its waits; everything else as in production."""
 
 
-def main(path: Path, owner: str) -> None:
-    store = QueueJobStore(QueueFile(path), policy=FAST)
+def main(home: Path, owner: str) -> None:
+    store = QueueJobStore(queue_at(home), policy=FAST)
     batch = 0
     while True:
         lease = store.lease(owner=owner, model=MODEL, limit=2_000, token=f"{owner}-{batch}")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from embed_pipeline.domain.entity import NewEntity
-from embed_pipeline.domain.job import EmbedJob, EntityUid, JobId, JobStatus
+from embed_pipeline.domain.job import EmbedJob, EntityUid, JobStatus
 from embed_pipeline.providers.mock import MockProvider
 from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline.worker.context import Services
@@ -24,15 +24,14 @@ from embed_pipeline_tests.acceptance.embedding_worker import (
     SILENT,
     tools_at,
 )
-from embed_pipeline_tests.stores.sqlite_queue import run_sql
 
 WORKER = "embed_pipeline_tests.acceptance.embedding_worker"
 ENTITIES = 4 * INPUTS
 
 
 @pytest.fixture
-def services(tmp_path: Path) -> Iterator[Services]:
-    opened = tools_at(tmp_path)
+def services(home: Path) -> Iterator[Services]:
+    opened = tools_at(home)
     yield opened
     opened.jobs.close()
     opened.graph.close()
@@ -58,21 +57,19 @@ def create(services: Services, count: int) -> list[EntityUid]:
 
 
 def all_jobs(services: Services) -> list[EmbedJob]:
-    found = run_sql(services.jobs, "SELECT id FROM embed_job ORDER BY seq")
-    ids = [JobId(row["id"]) for row in found]
-    return [job for job_id in ids if (job := services.jobs.get(job_id))]
+    return list(services.jobs.history.walk())
 
 
-def test_crashed_workers_job_is_finished_by_another(tmp_path: Path, services: Services) -> None:
+def test_crashed_workers_job_is_finished_by_another(home: Path, services: Services) -> None:
     uids = create(services, ENTITIES)
 
-    with start(tmp_path, "worker-a", silent_request=3) as killed:
+    with start(home, "worker-a", silent_request=3) as killed:
         kill_when_silent(killed)
     held = [job for job in all_jobs(services) if job.status is JobStatus.PROCESSING]
-    with start(tmp_path, "too-early") as too_early:
+    with start(home, "too-early") as too_early:
         too_early.wait(60)
     still_held = [job for job in all_jobs(services) if job.status is JobStatus.PROCESSING]
-    with start(tmp_path, "worker-b", minutes_later=6) as finisher:
+    with start(home, "worker-b", minutes_later=6) as finisher:
         finisher.wait(60)
 
     assert killed.returncode == -signal.SIGKILL
@@ -92,21 +89,19 @@ def test_crashed_workers_job_is_finished_by_another(tmp_path: Path, services: Se
     ids=["one at a time", "one, and the next ahead", "three, and the next ahead"],
 )
 def test_crash_between_answer_and_write_costs_only_the_requests_that_were_open(
-    tmp_path: Path, services: Services, concurrency: int, ahead: int, most_lost: int
+    home: Path, services: Services, concurrency: int, ahead: int, most_lost: int
 ) -> None:
     count = 20 * INPUTS
     uids = create(services, count)
 
-    with start(
-        tmp_path, "worker-a", silent_write=3, concurrency=concurrency, ahead=ahead
-    ) as killed:
+    with start(home, "worker-a", silent_write=3, concurrency=concurrency, ahead=ahead) as killed:
         kill_when_silent(killed)
-    with start(tmp_path, "worker-b", minutes_later=6) as finisher:
+    with start(home, "worker-b", minutes_later=6) as finisher:
         finisher.wait(60)
 
     assert (killed.returncode, finisher.returncode) == (-signal.SIGKILL, 0)
     assert_vectors_are_right(services, uids)
-    paid = (tmp_path / PAID).read_text().splitlines()
+    paid = (home / PAID).read_text().splitlines()
     assert count < len(paid) <= count + most_lost * INPUTS
 
 

@@ -7,34 +7,27 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.stores.queue.job_store import QueueJobStore
-from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 from embed_pipeline_tests.acceptance.fragile_worker import FAST, KILLER
+from embed_pipeline_tests.acceptance.queues import queue_at
 from embed_pipeline_tests.contracts.job_store.scene import add_jobs, request
 
 WORKER = "embed_pipeline_tests.acceptance.fragile_worker"
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "queue.sqlite"
+def run_worker(home: Path, owner: str) -> int:
+    return subprocess.run([sys.executable, "-m", WORKER, str(home), owner], timeout=60).returncode
 
 
-def run_worker(path: Path, owner: str) -> int:
-    return subprocess.run([sys.executable, "-m", WORKER, str(path), owner], timeout=60).returncode
-
-
-def test_job_that_kills_its_worker_ends_and_takes_no_innocent_with_it(path: Path) -> None:
-    store = QueueJobStore(QueueFile(path), policy=FAST)
+def test_job_that_kills_its_worker_ends_and_takes_no_innocent_with_it(home: Path) -> None:
+    store = QueueJobStore(queue_at(home), policy=FAST)
     add_jobs(store, 1_000, prefix="before")
     store.enqueue([request(KILLER)])
     add_jobs(store, 999, prefix="after")
 
     deaths = 0
-    while run_worker(path, owner := f"run-{deaths}") == -signal.SIGKILL:
+    while run_worker(home, owner := f"run-{deaths}") == -signal.SIGKILL:
         store.recover_owner(owner)
         deaths += 1
         assert deaths <= 15, "the killer is never ended"

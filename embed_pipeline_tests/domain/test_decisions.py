@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embed_pipeline.domain.admission import Change, admit
+from embed_pipeline.domain.admission import Change, KnownJob, admit
 from embed_pipeline.domain.isolation import Tier, batch_limit, tier_of
-from embed_pipeline.domain.job import ENTITY_GONE, EmbedJob, Enqueued, EntityUid, JobId, JobStatus
+from embed_pipeline.domain.job import (
+    ENTITY_GONE,
+    Again,
+    EmbedJob,
+    Enqueued,
+    EntityUid,
+    JobId,
+    JobStatus,
+)
 from embed_pipeline.domain.recovery import Fate, RecoveryPolicy, fate_of
 from embed_pipeline.domain.retry import RetryPolicy, after_failure
 from embed_pipeline.errors import ErrorCategory
@@ -55,7 +62,7 @@ def test_failure_follows_the_category_and_the_attempts(
         job(attempts=attempts), failure(category), policy=RetryPolicy(), now=NOW, chance=0
     )
 
-    assert (after.status, after.attempts) == (status, attempts + 1)
+    assert (after["status"], after["attempts"]) == (status, attempts + 1)
 
 
 def test_backoff_doubles_from_one_second() -> None:
@@ -131,7 +138,7 @@ def test_admission_of_a_known_key(
 ) -> None:
     asked = request("e1", embedded=embedded, force=force)
 
-    met = replace(job(), status=status, fail_code=fail_code)
+    met = KnownJob(JobId("j1"), status, fail_code, 5, NOW, Again.NO)
 
     assert admit(asked, met) == expected
 

@@ -113,10 +113,10 @@ class TestMerged:
             check_entities([new], mapping=MAPPING)
 
 
-class TestFlaw:
+class TestDefect:
     RECORD = first_record("mock/mock@4", dimensions=4)
 
-    def test_first_flaw_that_holds_counts(self) -> None:
+    def test_first_defect_that_applies_counts(self) -> None:
         one = entity("a")
 
         def defect(model: str, version: str, dimensions: int) -> VectorDefect | None:

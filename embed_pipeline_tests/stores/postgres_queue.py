@@ -59,7 +59,9 @@ def own_schema(url: str) -> Iterator[Server]:
     create(server)
     yield server
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(server.schema)))
+        connection.execute(
+            sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(server.schema))
+        )
 
 
 def create(server: Server) -> None:

@@ -91,7 +91,7 @@ class TestSharing:
         with pytest.raises(neo4j.exceptions.DriverError, match="closed"):
             driver.verify_connectivity()
 
-    def test_store_that_nobody_closed_lets_go_when_it_is_gone(
+    def test_store_that_was_not_closed_releases_its_driver_when_it_is_gone(
         self, neo4j_queue: BedServer, opened: list[neo4j.Driver]
     ) -> None:
         database = database_of(neo4j_queue)
@@ -129,7 +129,7 @@ class TestSharing:
 
 
 class TestChecking:
-    def test_schema_is_looked_at_once_per_process(
+    def test_schema_is_checked_once_per_process(
         self, config: StoreConfig, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for _ in range(2):  # the first may be the process's first
@@ -166,7 +166,7 @@ class TestChecking:
             with pytest.raises(SchemaMissing, match="embed-pipeline init"):
                 take(jobs)
 
-    def test_nobody_uses_a_database_that_is_being_checked(self, neo4j_queue: BedServer) -> None:
+    def test_no_thread_uses_a_database_that_is_being_checked(self, neo4j_queue: BedServer) -> None:
         begun, may_end, seen = threading.Event(), threading.Event(), []
 
         def check(database: Neo4jDatabase) -> None:

@@ -125,7 +125,7 @@ class TestAmongManyEmbedded:
         assert not {name for name, _ in operators} & {"Sort", "NodeByLabelScan", "AllNodesScan"}
 
     @pytest.mark.parametrize("after", ["", uid(49_000)])
-    def test_look_for_unmarked_ones_touches_no_more_than_its_window(
+    def test_read_of_unmarked_ones_touches_no_more_than_its_window(
         self, full: BedServer, after: str
     ) -> None:
         cost = _hits(_profile(full, cypher.UNMARKED_WITHOUT_VECTOR, after=after, window=100))

@@ -184,7 +184,7 @@ class TestGraph:
         with pytest.raises(SchemaMissing, match="embed-pipeline init"):
             schema.check_graph(graph, MAPPING)
 
-    def test_set_up_adds_only_rules_to_somebodys_graph(
+    def test_set_up_adds_only_rules_to_an_existing_graph(
         self, neo4j_graph: BedServer, graph: Neo4jDatabase
     ) -> None:
         neo4j_graph.run(

@@ -98,7 +98,7 @@ class TestConnecting:
     def test_unreachable_server_is_named_without_user_and_password(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(connecting, "SHORT_TIMEOUT", connecting.SHORT_TIMEOUT / 10)
+        monkeypatch.setattr(connecting, "SHORT_TIMEOUT", 0.1)
         nowhere = Server(
             uri="postgresql://127.0.0.1:1?sslmode=disable",
             user="reader",
@@ -334,7 +334,7 @@ class TestOutages:
             server = server_of(postgres.url, schema_name="embed_pipeline")
             create(server)
             with closing(open_jobs(server)) as store, closing(open_jobs(server)) as hasty:
-                hasty.database.database._retry_time /= 10  # type: ignore
+                hasty.database.database._timeout = 0.5  # type: ignore
                 lease, job_id = leased_job(store)
                 postgres.stop()
                 with pytest.raises(StoreUnavailable):

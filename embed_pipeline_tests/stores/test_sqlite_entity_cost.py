@@ -80,7 +80,7 @@ class TestCost:
 
         assert steps < 2_000
 
-    def test_ten_thousand_entities_are_created_in_moments(self, store: EntityStore) -> None:
+    def test_ten_thousand_entities_are_created_in_seconds(self, store: EntityStore) -> None:
         entities = [new(n) for n in range(10_000)]
 
         started = time.monotonic()

@@ -74,7 +74,7 @@ class TestSchema:
         with pytest.raises(SchemaMissing, match="choose another file"):
             backend.open_store().probe()
 
-    def test_somebody_elses_table_of_that_name_is_not_touched(
+    def test_another_programs_table_of_that_name_is_not_touched(
         self, backend: SqliteGraphBackend
     ) -> None:
         with backend.raw() as connection:

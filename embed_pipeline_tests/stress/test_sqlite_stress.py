@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from embed_pipeline_tests.stores import queue_races
 from embed_pipeline_tests.stores.sqlite_queue import open_jobs
 from embed_pipeline_tests.stores.test_sqlite_machine import SqliteQueueMachine
-from embed_pipeline_tests.stores.test_sqlite_races import lease_everything_once
 from embed_pipeline_tests.stress.hammer import POLICY, hammer
 
 pytestmark = pytest.mark.stress
 
 
 def test_a_million_jobs_are_leased_once_each(tmp_path: Path) -> None:
-    lease_everything_once(tmp_path / "queue.sqlite", count=1_000_000)
+    opener = partial(open_jobs, tmp_path / "queue.sqlite")
+
+    queue_races.lease_everything_once(opener, count=1_000_000, batch=250)
 
 
 def test_a_minute_of_crashes_and_late_workers_completes_every_job_exactly_once(

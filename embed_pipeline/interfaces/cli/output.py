@@ -1,4 +1,4 @@
-"""How answers look: a small table for people, JSON for programs."""
+"""The output of commands: a small table for people, JSON for programs."""
 
 from __future__ import annotations
 

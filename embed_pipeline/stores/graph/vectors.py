@@ -12,6 +12,7 @@ from embed_pipeline.domain.embedding import (
     VectorWrite,
     WriteReport,
     check_writes,
+    vector_problem,
 )
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
@@ -43,11 +44,13 @@ class VectorVerbs(GraphPart):
             record = find_model(tx, model)
             if record is None:
                 return {}
-            parts = in_batches(sorted(set(versions)), tx.read_batch)
             return {
-                row["version"]: tx.vector_of(row)
-                for part in parts
+                row["version"]: stored
+                for part in in_batches(sorted(set(versions)), tx.read_batch)
                 for row in tx.all(known, versions=part, **_of(record))
+                if not vector_problem(
+                    (stored := tx.vector_of(row)).vector, dimensions=record.dimensions
+                )
             }
 
         return self._graph.read(read) if versions else {}

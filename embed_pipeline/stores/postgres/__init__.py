@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import datetime
 from functools import partial
 
@@ -26,14 +25,14 @@ def open_queue(config: StoreConfig) -> OpenQueue:
 
 
 def locate_queue(config: StoreConfig) -> Location:
-    with _unchecked(config) as database:
+    with closing(_unchecked(config)) as database:
         database.read(partial(schema.refuse_foreign, schema=_server(config).schema))
         return Location(identity=f"postgresql {database.place}", place=database.place)
 
 
 def initialise_queue(config: StoreConfig) -> list[str]:
     server = _server(config)
-    with _unchecked(config) as database:
+    with closing(_unchecked(config)) as database:
         database.write(partial(schema.create, schema=server.schema))
         return [f"The queue is ready in the schema {server.schema} of {database.place}."]
 
@@ -41,26 +40,27 @@ def initialise_queue(config: StoreConfig) -> list[str]:
 def diagnose_queue(config: StoreConfig) -> list[CheckResult]:
     """Each further check needs the one before, so the first that fails is the last."""
     server, clock = _server(config), config.clock or SystemClock()
-    with _unchecked(config) as database:
+    with closing(_unchecked(config)) as database:
         try:
             number = database.read(lambda connection: connection.info.server_version)
         except StoreAccessDenied as error:
-            remedy = "Set EMBED_QUEUE_USER and EMBED_QUEUE_PASSWORD."
-            return [problem("queue", str(error), remedy)]
+            return [problem("queue", str(error), "Set EMBED_QUEUE_USER and _PASSWORD.")]
         except EmbedPipelineError as error:
             return [problem("queue", str(error), "Start the server, or set EMBED_QUEUE_URI.")]
         said = f"the database {database.place}: PostgreSQL {number // 10_000}.{number % 10_000}"
         if number < OLDEST:
-            remedy = f"Use PostgreSQL {OLDEST // 10_000} or newer."
-            return [problem("queue", said, remedy)]
-        before = clock.now()
-        skew = database.read(_now) - before - (clock.now() - before) / 2
+            return [problem("queue", said, f"Use PostgreSQL {OLDEST // 10_000} or newer.")]
+        before, theirs, after = clock.now(), database.read(_now), clock.now()
         try:
             database.read(partial(schema.check, schema=server.schema))
             prepared = ok("queue schema", f"the tables are in the schema {server.schema}")
         except EmbedPipelineError as error:
             prepared = problem("queue schema", str(error), "embed-pipeline init")
-    return [ok("queue", said), check_clock("queue", skew), prepared]
+    return [
+        ok("queue", said),
+        check_clock("queue", theirs - before - (after - before) / 2),
+        prepared,
+    ]
 
 
 def _now(connection: Connection) -> datetime:
@@ -68,10 +68,8 @@ def _now(connection: Connection) -> datetime:
     return now
 
 
-@contextmanager
-def _unchecked(config: StoreConfig) -> Iterator[PostgresDatabase]:
-    with closing(PostgresDatabase(_server(config), fail_fast=config.fail_fast)) as database:
-        yield database
+def _unchecked(config: StoreConfig) -> PostgresDatabase:
+    return PostgresDatabase(_server(config), fail_fast=config.fail_fast)
 
 
 def _server(config: StoreConfig) -> Server:

@@ -9,38 +9,25 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import timedelta
 from typing import TypeVar
 
 import psycopg
 from psycopg.abc import Buffer
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Conninfo, TransactionStatus
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.string import StrDumper
 
-from embed_pipeline.errors import (
-    EmbedPipelineError,
-    RequestError,
-    SchemaMissing,
-    StoreAccessDenied,
-    StoreBusy,
-    StoreCorrupted,
-    StoreFull,
-    StoreReadOnly,
-    StoreUnavailable,
-)
+from embed_pipeline import errors
 from embed_pipeline.stores.config import Server
 from embed_pipeline.telemetry import redact
 
 T = TypeVar("T")
 Connection = psycopg.Connection[DictRow]
 
-CONNECT_TIMEOUT = timedelta(seconds=5)
-RETRY_TIME = timedelta(seconds=5)
-"""How long a transaction is repeated after a conflict or a lost connection."""
-SHORT_TIMEOUT = timedelta(seconds=1)
-"""Both, for sensors, which poll every few seconds: fail fast instead of blocking."""
+TIMEOUT, SHORT_TIMEOUT = 5.0, 1.0
+"""Seconds to connect, and to repeat a transaction after a conflict or a lost connection. The short
+one is for sensors, which poll every few seconds: fail fast instead of blocking."""
 
 # Limits for one transaction only, so that they also hold behind a pooler in transaction mode. READ
 # COMMITTED, because only at this level SKIP LOCKED checks a changed row again.
@@ -62,25 +49,22 @@ _OPTIONS = {
 }
 
 # libpq's own defaults of options that may not be empty.
-_NOT_EMPTY = {
-    "sslcertmode": "allow",
-    "min_protocol_version": "3.0",
-    "max_protocol_version": "3.0",
-}
+_NOT_EMPTY = {"sslcertmode": "allow", "min_protocol_version": "3.0", "max_protocol_version": "3.0"}
 
 _CONFLICTS = ("40001", "40P01")
-_INIT = "run `embed-pipeline init`"
-_FAULTS: Mapping[tuple[str, ...], tuple[type[EmbedPipelineError], str]] = {
-    ("3F000", "42P01", "42703"): (SchemaMissing, f"lacks a table or column: {_INIT}"),
-    ("42501",): (StoreAccessDenied, "does not allow this user what the queue needs"),
-    ("28000", "28P01"): (StoreAccessDenied, "refuses our credentials"),
-    ("53100",): (StoreFull, "cannot grow: the disk is full"),
-    ("25006",): (StoreReadOnly, "is read-only"),
-    ("XX001", "XX002"): (StoreCorrupted, "is damaged"),
-    ("54000",): (RequestError, "cannot index a value that is this long"),
-    ("55P03",): (StoreBusy, "has the rows or the table locked by another session"),
-    ("57014",): (StoreBusy, "took too long for one statement"),
-    _CONFLICTS: (StoreBusy, "had a conflict or a deadlock with another transaction"),
+_DENIED = (errors.StoreAccessDenied, "refuses our credentials")
+_UNREACHABLE = (errors.StoreUnavailable, "cannot be reached")
+_FAULTS: Mapping[tuple[str, ...], tuple[type[errors.EmbedPipelineError], str]] = {
+    ("3F000", "42P01", "42703"): (errors.SchemaMissing, "has no queue: run `embed-pipeline init`"),
+    ("42501",): (errors.StoreAccessDenied, "does not allow this user what the queue needs"),
+    ("28000", "28P01"): _DENIED,
+    ("53100",): (errors.StoreFull, "cannot grow: the disk is full"),
+    ("25006",): (errors.StoreReadOnly, "is read-only"),
+    ("XX001", "XX002"): (errors.StoreCorrupted, "is damaged"),
+    ("54000",): (errors.RequestError, "cannot index a value that is this long"),
+    ("55P03",): (errors.StoreBusy, "has the rows or the table locked by another session"),
+    ("57014",): (errors.StoreBusy, "took too long for one statement"),
+    _CONFLICTS: (errors.StoreBusy, "had a conflict or a deadlock with another transaction"),
 }
 # libpq gives no code for a refused connection, only the server's message.
 _REFUSED = re.compile(
@@ -113,19 +97,14 @@ class PostgresDatabase:
         fail_fast: bool = False,
         check: Callable[[Connection], None] | None = None,
     ) -> None:
-        connect = SHORT_TIMEOUT if fail_fast else CONNECT_TIMEOUT
-        self._retry_time = SHORT_TIMEOUT if fail_fast else RETRY_TIME
-        self._parameters = connection_parameters(server, connect_timeout=connect)
-        host, port = self._parameters["host"], self._parameters["port"]
-        self.place = f"{server.database} at {host}:{port}"
+        self._timeout = SHORT_TIMEOUT if fail_fast else TIMEOUT
+        self._parameters = connection_parameters(server, timeout=self._timeout)
+        self.place = "{dbname} at {host}:{port}".format_map(self._parameters)
         self._check = check
         self._idle: list[Connection] = []
         self._is_checked = False
         self._pid = os.getpid()
         self._lock = threading.Lock()
-
-    def __repr__(self) -> str:
-        return f"PostgresDatabase({self.place!r})"
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Without a transaction: each statement sees the latest commit."""
@@ -154,8 +133,7 @@ class PostgresDatabase:
             connection.close()
 
     def _retry(self, attempt: Callable[[Connection], T]) -> T:
-        deadline = time.monotonic() + self._retry_time.total_seconds()
-        pause = 0.005
+        deadline, pause = time.monotonic() + self._timeout, 0.005
         while True:
             try:
                 with self._borrow() as connection:
@@ -190,20 +168,21 @@ class PostgresDatabase:
             return self._idle.pop() if self._idle else None
 
     def _open(self) -> Connection:
+        # Nothing is prepared: a pooler may give every transaction another server process.
         connection = psycopg.connect(
-            **self._parameters,  # type: ignore[arg-type]
+            make_conninfo(**self._parameters),
             autocommit=True,
             row_factory=dict_row,
-            prepare_threshold=None,  # a pooler may give every transaction another server process
+            prepare_threshold=None,
         )
         connection.adapters.register_dumper(str, _TextDumper)
-        if self._check is not None and not self._is_checked:
-            try:
+        try:
+            if self._check is not None and not self._is_checked:
                 self._check(connection)
-            except BaseException:
-                connection.close()
-                raise
-            self._is_checked = True
+                self._is_checked = True
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def named_error(self, error: psycopg.Error) -> Exception:
@@ -214,25 +193,19 @@ class PostgresDatabase:
                 return kind(f"The database {self.place} {what} ({said}).")
         if not isinstance(error, psycopg.OperationalError):
             return error
-        if _REFUSED.search(said):
-            return StoreAccessDenied(f"The database {self.place} refuses our credentials ({said}).")
-        return StoreUnavailable(f"The database {self.place} cannot be reached ({said}).")
+        kind, what = _DENIED if _REFUSED.search(said) else _UNREACHABLE
+        return kind(f"The database {self.place} {what} ({said}).")
 
 
-def connection_parameters(server: Server, *, connect_timeout: timedelta) -> dict[str, str]:
+def connection_parameters(server: Server, *, timeout: float) -> dict[str, str]:
     """All that libpq would otherwise read from `PG*` variables and the service file."""
     options = [option for option in Conninfo.get_defaults() if option.envvar]
     compiled = {option.keyword.decode(): (option.compiled or b"").decode() for option in options}
     del compiled["service"]  # may not be empty; a service only fills what is not given here
     defaults = {name: value or _NOT_EMPTY.get(name, "") for name, value in compiled.items()}
     given = {name: str(value) for name, value in conninfo_to_dict(server.uri).items()}
-    own = {
-        "user": server.user,
-        "password": server.password,
-        "dbname": server.database,
-        "connect_timeout": str(max(2, int(connect_timeout.total_seconds()))),
-    }
-    return defaults | _OPTIONS | given | own
+    own = {"user": server.user, "password": server.password, "dbname": server.database}
+    return defaults | _OPTIONS | given | own | {"connect_timeout": str(max(2, int(timeout)))}
 
 
 def _may_pass(error: psycopg.Error) -> bool:

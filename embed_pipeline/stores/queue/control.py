@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from embed_pipeline.domain.breaker import (
@@ -15,12 +16,17 @@ from embed_pipeline.domain.breaker import (
 )
 from embed_pipeline.domain.control import ControlState
 from embed_pipeline.domain.event import Event
-from embed_pipeline.domain.health import HealthReport, report
+from embed_pipeline.domain.health import (
+    HealthChange,
+    HealthReport,
+    after_failures,
+    after_success,
+    report,
+)
 from embed_pipeline.domain.job import FailureRecord
 from embed_pipeline.domain.switch import Switch, SwitchState
 from embed_pipeline.ports import queue_control as ports
 from embed_pipeline.stores.encoding import Document
-from embed_pipeline.stores.queue import health_notes
 from embed_pipeline.stores.queue.documents import HEALTH, SWITCH, all_breakers, breaker_of
 from embed_pipeline.stores.queue.transaction import QueueDatabase, Reading, Transaction
 
@@ -105,7 +111,7 @@ class Breakers(ports.Breakers):
             after = tripped(before, seen=seen, now=transaction.now, reason=error.message)
             if after is not before:
                 breaker_of(name).save(transaction, after)
-                health_notes.note_failures(transaction, [error])
+                note_failures(transaction, [error])
                 transaction.record("breaker.opened", reason=error.message, breaker=name)
                 transaction.announce(
                     "breaker.opened", breaker=name, reason=error.message, until=after.until
@@ -158,6 +164,34 @@ class Health(ports.Health):
             switch=SWITCH.pick(documents),
             breakers=all_breakers(documents),
         )
+
+
+def note_success(transaction: Transaction, *, count: int) -> None:
+    before = HEALTH.lock(transaction)
+    after, change = after_success(before, now=transaction.now, count=count)
+    HEALTH.save(transaction, after)
+    if change is HealthChange.RECOVERED:
+        failures = before.consecutive_failures
+        transaction.record("health.recovered", consecutive_failures=failures)
+        transaction.announce("health.recovered", consecutive_failures=failures)
+
+
+def note_failures(transaction: Transaction, failures: Iterable[FailureRecord]) -> None:
+    after, change = after_failures(HEALTH.lock(transaction), failures)
+    HEALTH.save(transaction, after)
+    if change is HealthChange.DEGRADED:
+        count = after.consecutive_failures
+        transaction.record("health.degraded", consecutive_failures=count)
+        transaction.announce("health.degraded", consecutive_failures=count)
+
+
+def note_crash_loop(transaction: Transaction) -> None:
+    """Recorded once, until something completes."""
+    before = HEALTH.lock(transaction)
+    if not before.crash_loop:
+        HEALTH.save(transaction, replace(before, crash_loop=True))
+        transaction.record("health.critical", reason="every run dies")
+        transaction.announce("health.critical", reason="every run dies")
 
 
 class Events(ports.Events):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Concatenate, ParamSpec, TypeVar
 
 from embed_pipeline.domain.control import ControlState
 from embed_pipeline.domain.job import (
@@ -27,11 +28,15 @@ from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.stores.queue import control, leased, maintenance
 from embed_pipeline.stores.queue.enqueue import enqueue, new_ids
 from embed_pipeline.stores.queue.history import JobHistory
+from embed_pipeline.stores.queue.job_table import JobReader
 from embed_pipeline.stores.queue.lease import lease
 from embed_pipeline.stores.queue.maintenance import PAGE, page_by_page
 from embed_pipeline.stores.queue.rate_limiter import SharedRateLimiter
-from embed_pipeline.stores.queue.recover import recover
+from embed_pipeline.stores.queue.recover import LockStale, recover
 from embed_pipeline.stores.queue.transaction import QueueDatabase, Transaction
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class QueueJobStore(JobStore):
@@ -75,31 +80,23 @@ class QueueJobStore(JobStore):
     def enqueue(self, requests: Sequence[JobRequest]) -> EnqueueReport:
         outcomes: list[Enqueued] = []
         ids = new_ids(len(requests))
+        attempts = self._policy.max_attempts
         for start in range(0, len(requests), PAGE):
             page = slice(start, start + PAGE)
-            outcomes += self.database.write(
-                partial(
-                    enqueue,
-                    requests=requests[page],
-                    ids=ids[page],
-                    max_attempts=self._policy.max_attempts,
-                )
-            )
+            outcomes += self._write(enqueue, requests[page], ids=ids[page], max_attempts=attempts)
         return EnqueueReport(tuple(outcomes))
 
     def lease(self, *, owner: str, model: str, limit: int, token: str) -> Lease:
         asked = Lease(owner=owner, token=token, duration=self._policy.lock_duration)
-        return self.database.write(partial(lease, asked=asked, model=model, limit=limit))
+        return self._write(lease, asked, model=model, limit=limit)
 
     def heartbeat(self, lease: Lease, job_ids: Sequence[JobId]) -> LeaseResult:
         if not job_ids:
             return LeaseResult()
-        return self.database.write(partial(leased.extend, lease=lease, job_ids=job_ids))
+        return self._write(leased.extend, lease, job_ids)
 
     def release(self, lease: Lease, job_ids: Sequence[JobId]) -> int:
-        if not job_ids:
-            return 0
-        return self.database.write(partial(leased.release, lease=lease, job_ids=job_ids))
+        return self._write(leased.release, lease, job_ids) if job_ids else 0
 
     def defer(
         self,
@@ -112,20 +109,14 @@ class QueueJobStore(JobStore):
     ) -> LeaseResult:
         if not job_ids:
             return LeaseResult()
-        return self.database.write(
-            partial(
-                leased.defer, lease=lease, job_ids=job_ids, error=error, strike=strike, delay=delay
-            )
-        )
+        return self._write(leased.defer, lease, job_ids, error=error, strike=strike, delay=delay)
 
     def complete(
         self, lease: Lease, job_ids: Sequence[JobId], *, reason: str | None = None
     ) -> LeaseResult:
         if not job_ids:
             return LeaseResult()
-        return self.database.write(
-            partial(leased.complete, lease=lease, job_ids=job_ids, reason=reason)
-        )
+        return self._write(leased.complete, lease, job_ids, reason=reason)
 
     def fail(
         self, lease: Lease, failures: Mapping[JobId, FailureRecord], *, is_counted: bool = False
@@ -133,91 +124,78 @@ class QueueJobStore(JobStore):
         leased.refuse_critical(failures)
         if not failures:
             return FailReport()
-        return self.database.write(
-            partial(
-                leased.fail,
-                lease=lease,
-                failures=failures,
-                policy=self._policy.retry,
-                is_counted=is_counted,
-            )
-        )
+        policy = self._policy.retry
+        return self._write(leased.fail, lease, failures, policy=policy, is_counted=is_counted)
 
     def recover_stale(self, *, limit: int = 10_000) -> Recovery:
         return self._recover(
-            lambda transaction, page: transaction.jobs.lock_stale(limit=page),
-            limit=limit,
-            reason="lease expired",
+            lambda jobs, page: jobs.lock_stale(limit=page), limit=limit, reason="lease expired"
         )
 
     def recover_owner(self, owner: str) -> Recovery:
         return self._recover(
-            lambda transaction, page: transaction.jobs.lock_owned(owner, limit=page),
+            lambda jobs, page: jobs.lock_owned(owner, limit=page),
             limit=None,
             reason=f"run {owner} ended",
         )
 
-    def _recover(
-        self,
-        lock: Callable[[Transaction, int], Sequence[EmbedJob]],
-        *,
-        limit: int | None,
-        reason: str,
-    ) -> Recovery:
-        def work(transaction: Transaction, page: int) -> list[RecoveredJob]:
-            stale = lock(transaction, page)
-            return recover(transaction, stale, policy=self._policy.recovery, reason=reason)
+    def _recover(self, lock: LockStale, *, limit: int | None, reason: str) -> Recovery:
+        policy = self._policy.recovery
 
-        def act(page: int) -> list[RecoveredJob]:
-            return self.database.write(partial(work, page=page))
+        def recover_page(page: int) -> list[RecoveredJob]:
+            return self._write(recover, lock, limit=page, policy=policy, reason=reason)
 
-        return Recovery(page_by_page(act, limit=limit))
+        return Recovery(page_by_page(recover_page, limit=limit))
 
     def retry_failed(
         self, *, category: ErrorCategory | None = None, limit: int = 10_000
     ) -> tuple[JobId, ...]:
-        def act(page: int) -> list[JobId]:
-            return self.database.write(
-                partial(maintenance.retry_failed, category=category, limit=page)
-            )
+        def retry_page(page: int) -> list[JobId]:
+            return self._write(maintenance.retry_failed, category=category, limit=page)
 
-        return page_by_page(act, limit=limit)
+        return page_by_page(retry_page, limit=limit)
 
     def cancel(
         self, *, entity_uid: EntityUid | None = None, limit: int = PAGE
     ) -> tuple[JobId, ...]:
-        return self.database.write(partial(maintenance.cancel, entity_uid=entity_uid, limit=limit))
+        return self._write(maintenance.cancel, entity_uid=entity_uid, limit=limit)
 
     def cleanup(self, *, older_than: timedelta) -> CleanupReport:
         return maintenance.cleanup(self.database, older_than=older_than)
 
     def get(self, job_id: JobId) -> EmbedJob | None:
-        return self.database.read(lambda reading: reading.jobs.get(job_id))
+        return self._read(lambda jobs: jobs.get(job_id))
 
     def failed_jobs(
         self, *, category: ErrorCategory | None = None, limit: int = 100
     ) -> tuple[EmbedJob, ...]:
-        return tuple(
-            self.database.read(lambda reading: reading.jobs.failed(category=category, limit=limit))
-        )
+        return tuple(self._read(lambda jobs: jobs.failed(category=category, limit=limit)))
 
     def now(self) -> datetime:
         return self.database.read(lambda reading: reading.now)
 
     def next_due(self, *, model: str) -> datetime | None:
-        return self.database.read(lambda reading: reading.jobs.next_due(model=model))
+        return self._read(lambda jobs: jobs.next_due(model=model))
 
     def has_stale(self) -> bool:
-        return self.database.read(lambda reading: reading.jobs.has_stale())
+        return self._read(lambda jobs: jobs.has_stale())
 
     def live_owners(self) -> frozenset[str]:
-        return self.database.read(lambda reading: reading.jobs.live_owners())
+        return self._read(lambda jobs: jobs.live_owners())
 
     def get_queue_status(self) -> QueueStatus:
-        return self.database.read(lambda reading: reading.jobs.count_by_status())
+        return self._read(lambda jobs: jobs.count_by_status())
 
     def close(self) -> None:
         self.database.close()
+
+    def _write(
+        self, verb: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return self.database.write(lambda transaction: verb(transaction, *args, **kwargs))
+
+    def _read(self, find: Callable[[JobReader], T]) -> T:
+        return self.database.read(lambda reading: find(reading.jobs))
 
 
 class OpenQueue:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.isolation import Head, Tier
 from embed_pipeline.domain.job import (
     EmbedJob,
@@ -21,10 +22,12 @@ from embed_pipeline.domain.job import (
     FailureRecord,
     JobId,
     JobKey,
+    JobRequest,
     JobStatus,
     QueueStatus,
 )
 from embed_pipeline.domain.lease import Lease
+from embed_pipeline.domain.transition import JobChanges
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.encoding import Document
 
@@ -94,20 +97,22 @@ class JobTable(JobReader, Protocol):
     """Jobs in a transaction that writes."""
 
     @abstractmethod
-    def lock_by_keys(self, keys: Sequence[JobKey]) -> Mapping[JobKey, EmbedJob]:
+    def lock_by_keys(self, keys: Sequence[JobKey]) -> Mapping[JobKey, KnownJob]:
         """The jobs of these keys, locked. One that no statement can name has the id ''."""
 
     @abstractmethod
-    def insert(self, jobs: Sequence[EmbedJob]) -> Collection[JobId]:
-        """Pending jobs, in the order of their keys; returns which were created.
+    def insert(
+        self, requests: Mapping[JobId, JobRequest], *, max_attempts: int
+    ) -> Collection[JobId]:
+        """Create pending jobs, due now, in this order; returns which were created.
 
         A key that another transaction creates meanwhile: leave its job out, or run the whole
-        transaction again, as the backend likes it better.
+        transaction again. Where transactions wait for each other's keys, insert sorted by key.
         """
 
     @abstractmethod
-    def save(self, before: Sequence[EmbedJob], after: Sequence[EmbedJob]) -> None:
-        """Write what has changed of jobs that this transaction has locked and read."""
+    def save(self, changes: Mapping[JobId, JobChanges]) -> None:
+        """Change jobs that this transaction has locked."""
 
     @abstractmethod
     def view_for_lease(

@@ -14,7 +14,7 @@ from embed_pipeline.domain.job import ENTITY_GONE, FailureRecord, JobId, JobStat
 from embed_pipeline.domain.lease import FailReport, Lease, LeaseResult
 from embed_pipeline.domain.retry import RetryPolicy, after_failure
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.stores.queue import health_notes
+from embed_pipeline.stores.queue import control
 from embed_pipeline.stores.queue.transaction import Transaction
 
 
@@ -59,7 +59,7 @@ def complete(
     if done:
         transaction.record("jobs.completed", owner=lease.owner, reason=reason, job_ids=done)
         transaction.count(jobs_completed=len(done))
-        health_notes.note_success(transaction, count=len(done))
+        control.note_success(transaction, count=len(done))
     if rest := _others(job_ids, done):
         # An earlier call whose acknowledgement was lost has completed these already.
         done = [*done, *transaction.jobs.completed_before(lease, rest)]
@@ -75,20 +75,20 @@ def fail(
     is_counted: bool,
 ) -> FailReport:
     held = transaction.jobs.lock_held(lease, in_order(failures))
-    after = [
-        after_failure(
+    changes = {
+        job.id: after_failure(
             job, failures[job.id], policy=policy, now=transaction.now, chance=random.random()
         )
         for job in held
-    ]
-    failed = in_order(job.id for job in after if job.status is JobStatus.FAILED)
-    retried = in_order(job.id for job in after if job.status is JobStatus.PENDING)
-    if after:
-        transaction.jobs.save(held, after)
+    }
+    failed = in_order(id_ for id_, c in changes.items() if c["status"] is JobStatus.FAILED)
+    retried = _others(changes, failed)
+    if changes:
+        transaction.jobs.save(changes)
         transaction.record("jobs.failed", owner=lease.owner, job_ids=failed, retried=retried)
         transaction.count(jobs_retried=len(retried), jobs_failed=len(failed))
     if not is_counted:
-        _note(transaction, [failures[job.id] for job in after])
+        _note(transaction, [failures[id_] for id_ in changes])
     lost = _others(failures, [*retried, *failed])
     return FailReport(retried=tuple(retried), failed=tuple(failed), lost=tuple(lost))
 
@@ -102,7 +102,7 @@ def _note(transaction: Transaction, failures: Iterable[FailureRecord]) -> None:
     """A deleted entity says nothing about the health of the pipeline."""
     counted = [failure for failure in failures if failure.fail_code != ENTITY_GONE]
     if counted:
-        health_notes.note_failures(transaction, counted)
+        control.note_failures(transaction, counted)
 
 
 def _others(job_ids: Iterable[JobId], done: Collection[JobId]) -> list[JobId]:

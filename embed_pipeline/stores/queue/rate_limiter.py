@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import secrets
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -42,7 +42,7 @@ class SharedRateLimiter(RateLimiter):
 
         def work(transaction: Transaction) -> Grant | Denied:
             window = self._budget.lock(transaction)
-            if bucket := window.grants.get(grant_id):
+            if bucket := window.bucket_of(grant_id):
                 return Grant(id=grant_id, cost=cost, bucket=bucket)
             now, limit = transaction.now, self._limit
             free_from = window.free_from(limit, cost, now)
@@ -148,4 +148,4 @@ class Unlimited(RateLimiter):
 
 
 def _new_id() -> str:
-    return uuid.uuid4().hex[:16]
+    return secrets.token_hex(6)

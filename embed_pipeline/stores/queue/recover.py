@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from embed_pipeline.domain.job import EmbedJob
@@ -14,24 +14,34 @@ from embed_pipeline.domain.recovery import (
     after_recovery,
     fate_of,
 )
-from embed_pipeline.stores.queue import health_notes
+from embed_pipeline.stores.queue import control
 from embed_pipeline.stores.queue.documents import HEALTH
+from embed_pipeline.stores.queue.job_table import JobTable
 from embed_pipeline.stores.queue.transaction import Transaction
+
+LockStale = Callable[[JobTable, int], list[EmbedJob]]
+"""Locks the jobs that are to be recovered, at most so many."""
 
 
 def recover(
-    transaction: Transaction, stale: Sequence[EmbedJob], *, policy: RecoveryPolicy, reason: str
+    transaction: Transaction,
+    lock: LockStale,
+    *,
+    limit: int,
+    policy: RecoveryPolicy,
+    reason: str,
 ) -> list[RecoveredJob]:
-    """`stale` are locked by this transaction."""
+    stale = lock(transaction.jobs, limit)
     if not stale:
         return []
     last_success_at = HEALTH.read(transaction).last_success_at
     now = transaction.now
     fates = [fate_of(job, policy=policy, last_success_at=last_success_at) for job in stale]
-    judged = list(zip(stale, fates, strict=True))
-    after = [after_recovery(job, fate, policy=policy, now=now) for job, fate in judged]
-    transaction.jobs.save(stale, after)
-    recovered = [_described(job, fate, now) for job, fate in judged]
+    decided = list(zip(stale, fates, strict=True))
+    transaction.jobs.save(
+        {job.id: after_recovery(job, fate, policy=policy, now=now) for job, fate in decided}
+    )
+    recovered = [_described(job, fate, now) for job, fate in decided]
     _account(transaction, recovered, reason=reason)
     return recovered
 
@@ -59,6 +69,6 @@ def _account(transaction: Transaction, recovered: Sequence[RecoveredJob], *, rea
     )
     transaction.count(jobs_recovered=len(recovered) - len(failed), jobs_failed=len(failed))
     if failed:
-        health_notes.note_failures(transaction, [WORKER_KILLER] * len(failed))
+        control.note_failures(transaction, [WORKER_KILLER] * len(failed))
     if any(job.fate is Fate.WAITING for job in recovered):
-        health_notes.note_crash_loop(transaction)
+        control.note_crash_loop(transaction)

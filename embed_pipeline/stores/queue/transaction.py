@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -32,6 +31,8 @@ from embed_pipeline.stores.encoding import Document
 from embed_pipeline.stores.queue.job_table import JobReader, JobTable
 
 T = TypeVar("T")
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Reading(ABC):
@@ -72,20 +73,21 @@ class Ledger:
     states: dict[str, str] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
     """Each with kind, owner, reason, job_ids and facts (as JSON)."""
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
-        return not (self.states or self.events or self.amounts)
-
-    @property
-    def amounts(self) -> list[tuple[str, int]]:
-        """What is added to the counters, in the order in which everyone locks them."""
-        return sorted((+self.counts).items())
+        return not (self.states or self.events or self.counts)
 
     @property
     def documents(self) -> list[tuple[str, str]]:
+        """In the order in which every transaction locks them."""
         return sorted(self.states.items())
+
+    @property
+    def amounts(self) -> list[tuple[str, int]]:
+        """What is added to the counters, in the same order."""
+        return sorted(self.counts.items())
 
 
 class Transaction(Reading):
@@ -128,7 +130,7 @@ class Transaction(Reading):
         self._locked[name] = value
 
     def set_state(self, name: str, document: Mapping[str, object]) -> None:
-        self._ledger.states[name] = json.dumps(document, separators=(",", ":"))
+        self._ledger.states[name] = _encode(document)
 
     def record(
         self,
@@ -146,12 +148,15 @@ class Transaction(Reading):
                 "owner": owner,
                 "reason": reason,
                 "job_ids": list(job_ids),
-                "facts": json.dumps(facts),
+                "facts": _encode(facts),
             }
         )
 
     def count(self, **amounts: int) -> None:
-        self._ledger.counts.update(amounts)
+        counts = self._ledger.counts
+        for name, amount in amounts.items():
+            if amount:
+                counts[name] = counts.get(name, 0) + amount
 
     def announce(self, event: str, **facts: object) -> None:
         """Log after the commit: what was rolled back never happened."""

@@ -197,7 +197,7 @@ class ReadContract:
         assert store.coverage(model=MODEL).entities == 1
         assert store.soft_delete([one.uid]) == ()
 
-    def test_end_of_validity_is_read_as_the_moment_it_tells(
+    def test_end_of_validity_is_read_as_its_time(
         self, store: EntityStore, backend: GraphBackend
     ) -> None:
         one, two, three = add(store, 1, 2, 3)

@@ -29,7 +29,7 @@ def flaws_found(
 
 
 class WalkContract:
-    def test_each_flaw_is_found_and_a_good_vector_is_not(
+    def test_each_defect_is_found_and_a_good_vector_is_not(
         self, store: EntityStore, backend: GraphBackend
     ) -> None:
         add_embedded(store, 1, 2, 3, 4)
@@ -46,7 +46,7 @@ class WalkContract:
         }
         assert flaws_found(store, VectorDefect.STALE) == {uid(2): VectorDefect.STALE}
 
-    def test_named_entities_are_judged_as_the_walk_does(
+    def test_named_entities_are_classified_as_the_walk_does(
         self, store: EntityStore, backend: GraphBackend
     ) -> None:
         add_embedded(store, 1, 2, 3, 6)

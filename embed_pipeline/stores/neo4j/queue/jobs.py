@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.isolation import Head, Tier
-from embed_pipeline.domain.job import EmbedJob, EntityUid, FailureRecord, JobId, JobKey, JobStatus
+from embed_pipeline.domain.job import (
+    EmbedJob,
+    EntityUid,
+    FailureRecord,
+    JobId,
+    JobKey,
+    JobRequest,
+    JobStatus,
+)
 from embed_pipeline.domain.lease import Lease
+from embed_pipeline.domain.transition import JobChanges
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.encoding import STATUSES, failure_fields, to_ms
 from embed_pipeline.stores.neo4j.queue import rows
@@ -27,26 +37,29 @@ class Neo4jJobs(Neo4jJobReader, JobTable):
         self._transaction = transaction
         self.survey = Survey(session, transaction, max_attempts=max_attempts)
 
-    def lock_by_keys(self, keys: Sequence[JobKey]) -> Mapping[JobKey, EmbedJob]:
+    def lock_by_keys(self, keys: Sequence[JobKey]) -> Mapping[JobKey, KnownJob]:
         found = self._session.locked(cypher.LOCK_BY_KEYS, keys=[list(key) for key in keys])
-        jobs = [rows.named_job_of(node) for node in found["jobs"]]
-        return {job.key: job for job in jobs}
+        return {rows.key_of(node): rows.known_job_of(node) for node in found["jobs"]}
 
-    def insert(self, jobs: Sequence[EmbedJob]) -> Collection[JobId]:
-        """A key that another transaction has created meanwhile runs this one again."""
+    def insert(
+        self, requests: Mapping[JobId, JobRequest], *, max_attempts: int
+    ) -> Collection[JobId]:
+        """A key that another transaction has created meanwhile runs this one again.
+
+        By key: transactions that create some of the same wait for each other in one order.
+        """
+        in_key_order = sorted(requests.items(), key=lambda new: new[1].key)
         self._session.all(
             cypher.CREATE_JOBS,
-            rows=[rows.new_job_fields(job) for job in jobs],
-            at=to_ms(jobs[0].created_at),
+            rows=[rows.new_job_fields(*new) for new in in_key_order],
+            at=to_ms(self._session.now),
+            max_attempts=max_attempts,
         )
-        return {job.id for job in jobs}
+        return requests.keys()
 
-    def save(self, before: Sequence[EmbedJob], after: Sequence[EmbedJob]) -> None:
-        changes = [
-            {"id": new.id, "fields": rows.changed_fields(old, new)}
-            for old, new in zip(before, after, strict=True)
-        ]
-        self._session.all(cypher.SAVE_JOBS, rows=changes)
+    def save(self, changes: Mapping[JobId, JobChanges]) -> None:
+        fields = [{"id": id_, "fields": rows.stored_fields(c)} for id_, c in changes.items()]
+        self._session.all(cypher.SAVE_JOBS, rows=fields)
 
     def view_for_lease(
         self, *, owner: str, token: str, model: str, documents: Sequence[str]

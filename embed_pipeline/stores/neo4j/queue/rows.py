@@ -11,18 +11,19 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.event import Event
-from embed_pipeline.domain.isolation import tier_of
 from embed_pipeline.domain.job import (
     DEFAULT_PRIORITY,
-    HIGHEST_PRIORITY,
-    LOWEST_PRIORITY,
     Again,
     EmbedJob,
     EntityUid,
     JobId,
+    JobKey,
+    JobRequest,
     JobStatus,
 )
+from embed_pipeline.domain.transition import JobChanges
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.encoding import (
     EPOCH,
@@ -32,7 +33,7 @@ from embed_pipeline.stores.encoding import (
     STATUSES,
     Document,
     from_ms,
-    job_fields,
+    plain_fields,
 )
 from embed_pipeline.stores.neo4j.driver.database import Row
 from embed_pipeline.stores.neo4j.driver.times import moment_of
@@ -54,42 +55,40 @@ def job_of(node: Properties) -> EmbedJob:
     return EmbedJob(**values)
 
 
-def named_job_of(node: Properties) -> EmbedJob:
+def key_of(node: Properties) -> JobKey:
+    return (node["entity_uid"], node["model"], node["version"])
+
+
+def known_job_of(node: Properties) -> KnownJob:
     """With the id '' where another program wrote one that no statement could name."""
-    return job_of(node if isinstance(node.get("id"), str) else {**node, "id": ""})
+    job_id = node["id"]
+    return KnownJob(
+        id=JobId(job_id if isinstance(job_id, str) else ""),
+        status=status_of(node["status"]),
+        fail_code=_text(node["fail_code"]),
+        priority=_READERS["priority"](node["priority"]),
+        available_at=_moment(node["available_at"]) or EPOCH,
+        again=_READERS["again"](node["again"]),
+    )
 
 
-def new_job_fields(job: EmbedJob) -> dict[str, object]:
-    """What a new job does not have by default."""
+def new_job_fields(job_id: JobId, request: JobRequest) -> dict[str, object]:
     return {
-        "id": job.id,
-        "entity_uid": job.entity_uid,
-        "model": job.model,
-        "version": job.version,
-        "priority": job.priority,
-        "force": job.force or None,
-        "max_attempts": job.max_attempts,
+        "id": job_id,
+        "entity_uid": request.entity_uid,
+        "model": request.model,
+        "version": request.version,
+        "priority": request.priority,
+        "force": request.force or None,
     }
 
 
-def changed_fields(before: EmbedJob, after: EmbedJob) -> dict[str, object]:
-    """What differs; null for what is not stored. A holder's fields always: another program may
-    have left them in a form that reads as nothing."""
-    old, new = job_fields(before), job_fields(after)
-    fields = {
+def stored_fields(changes: JobChanges) -> dict[str, object]:
+    """Null for what is not stored."""
+    return {
         name: None if name in _MISSING_MEANS_ZERO and not value else value
-        for name, value in new.items()
-        if value != old[name] or name in _HOLDER
+        for name, value in plain_fields(changes).items()
     }
-    is_pending = after.status is JobStatus.PENDING
-    fields["rank"] = _rank(after.priority) if is_pending else None
-    fields["tier"] = int(tier_of(after.strikes))
-    return fields
-
-
-def _rank(priority: int) -> int:
-    """Other programs leave any priority."""
-    return -min(max(priority, LOWEST_PRIORITY), HIGHEST_PRIORITY)
 
 
 def documents_of(found: Iterable[Row]) -> dict[str, Document]:
@@ -136,8 +135,6 @@ def _moment(value: object) -> datetime | None:
         return from_ms(value)
     return moment_of(value)
 
-
-_HOLDER = frozenset({"status", "lock_owner", "lock_until", "lease_token"})
 
 _MISSING_MEANS_ZERO = frozenset({"recoveries", "strikes", "force", "again"})
 """Not stored when zero or false: fewer properties to touch."""

@@ -10,16 +10,17 @@ from typing import Any, TypeVar
 
 from psycopg.rows import DictRow, RowFactory, dict_row, tuple_row
 
+from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.isolation import Head
-from embed_pipeline.domain.job import EmbedJob, JobId, JobKey
+from embed_pipeline.domain.job import JobId, JobKey, JobRequest
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.stores.config import Server
-from embed_pipeline.stores.encoding import from_us, job_fields, to_ms
+from embed_pipeline.stores.encoding import from_us, to_ms
 from embed_pipeline.stores.postgres.connection import Connection, PostgresDatabase
 from embed_pipeline.stores.postgres.queue import schema, sql
 from embed_pipeline.stores.queue.job_table import LeaseView
 from embed_pipeline.stores.queue.sql.jobs import SqlJobs
-from embed_pipeline.stores.queue.sql.reading import SqlReading
+from embed_pipeline.stores.queue.sql.reading import SqlReading, known_job_of
 from embed_pipeline.stores.queue.sql.statements import LEASED_BEFORE
 from embed_pipeline.stores.queue.transaction import Ledger, QueueDatabase, Reading, Transaction
 
@@ -39,17 +40,11 @@ class PostgresReading(SqlReading):
 
     @property
     def now(self) -> datetime:
-        if self._now is None:
-            self._set_now(None)
-        assert self._now is not None
-        return self._now
+        return self._now or self._set_now(self.all(sql.NOW)[0]["now"])
 
-    def _set_now(self, microseconds: int | None) -> None:
-        """To the database's time, asked for if it is not given; in tests to their clock's."""
-        if self._clock is not None:
-            self._now = self._clock.now()
-        else:
-            self._now = from_us(microseconds or self.all(sql.NOW)[0]["now"])
+    def _set_now(self, microseconds: int) -> datetime:
+        self._now = from_us(microseconds) if self._clock is None else self._clock.now()
+        return self._now
 
     @property
     def jobs(self) -> PostgresJobs:
@@ -74,27 +69,31 @@ class PostgresReading(SqlReading):
 
 
 class PostgresJobs(SqlJobs):
-    def lock_by_keys(self, keys: Sequence[JobKey]) -> Mapping[JobKey, EmbedJob]:
+    def lock_by_keys(self, keys: Sequence[JobKey]) -> Mapping[JobKey, KnownJob]:
         uids, models, versions = map(list, zip(*keys, strict=True))
-        found = self._jobs(sql.LOCK_BY_KEYS, uids=uids, models=models, versions=versions)
-        return {job.key: job for job in found}
+        found = self._reading.tuples(sql.LOCK_BY_KEYS, uids=uids, models=models, versions=versions)
+        return dict(map(known_job_of, found))
 
-    def insert(self, jobs: Sequence[EmbedJob]) -> Collection[JobId]:
+    def insert(
+        self, requests: Mapping[JobId, JobRequest], *, max_attempts: int
+    ) -> Collection[JobId]:
+        """By key: transactions that create some of the same wait for each other in one order."""
+        new = sorted(requests.items(), key=lambda numbered: numbered[1].key)
         created = self._ids(
             sql.INSERT_JOBS,
-            ids=[job.id for job in jobs],
-            uids=[job.entity_uid for job in jobs],
-            models=[job.model for job in jobs],
-            versions=[job.version for job in jobs],
-            priorities=[job.priority for job in jobs],
-            forces=[job.force for job in jobs],
-            created_at=to_ms(jobs[0].created_at),
-            max_attempts=jobs[0].max_attempts,
+            ids=[job_id for job_id, _ in new],
+            uids=[request.entity_uid for _, request in new],
+            models=[request.model for _, request in new],
+            versions=[request.version for _, request in new],
+            priorities=[request.priority for _, request in new],
+            forces=[request.force for _, request in new],
+            created_at=to_ms(self._reading.now),
+            max_attempts=max_attempts,
         )
         return set(created)
 
-    def save(self, before: Sequence[EmbedJob], after: Sequence[EmbedJob]) -> None:
-        self._reading.all(sql.SAVE_JOBS, jobs=_json([job_fields(job) for job in after]))
+    def _save(self, names: tuple[str, ...], rows: list[dict[str, object]]) -> None:
+        self._reading.all(sql.save_jobs(names), jobs=_json(rows))
 
     def view_for_lease(
         self, *, owner: str, token: str, model: str, documents: Sequence[str]

@@ -18,34 +18,22 @@ _CREATE = """
 CREATE TABLE {embed_job} (
     id text COLLATE "C" PRIMARY KEY,
     entity_uid text COLLATE "C" NOT NULL,
-    model text COLLATE "C" NOT NULL,
-    version text COLLATE "C" NOT NULL,
+    model text COLLATE "C" NOT NULL, version text COLLATE "C" NOT NULL,
     status text NOT NULL CHECK (status IN ('pending', 'processing', 'completed', 'failed')),
     priority smallint NOT NULL CHECK (priority BETWEEN 0 AND 9),
     rank smallint GENERATED ALWAYS AS (-priority) STORED,
-    created_at bigint NOT NULL,
-    available_at bigint NOT NULL,
-    processed_at bigint,
-    lock_owner text COLLATE "C",
-    lock_until bigint,
-    lease_token text COLLATE "C",
-    done_token text COLLATE "C",
-    last_heartbeat_at bigint,
-    attempts integer NOT NULL DEFAULT 0,
-    max_attempts integer NOT NULL,
-    recoveries integer NOT NULL DEFAULT 0,
-    recovered_at bigint,
+    created_at bigint NOT NULL, available_at bigint NOT NULL, processed_at bigint,
+    lock_owner text COLLATE "C", lock_until bigint, last_heartbeat_at bigint,
+    lease_token text COLLATE "C", done_token text COLLATE "C",
+    attempts integer NOT NULL DEFAULT 0, max_attempts integer NOT NULL,
+    recoveries integer NOT NULL DEFAULT 0, recovered_at bigint,
     strikes integer NOT NULL DEFAULT 0,
     tier smallint GENERATED ALWAYS AS (
         CASE WHEN strikes >= 4 THEN 2 WHEN strikes >= 2 THEN 1 ELSE 0 END) STORED,
     force boolean NOT NULL DEFAULT false,
     again smallint NOT NULL DEFAULT 0 CHECK (again BETWEEN 0 AND 2),
-    error text,
-    error_type text,
+    error text, error_type text, error_stack text, fail_code text, fail_reason text,
     error_category text CHECK (error_category IN ('TRANSIENT', 'PERMANENT', 'CRITICAL')),
-    error_stack text,
-    fail_code text,
-    fail_reason text,
     UNIQUE (entity_uid, model, version)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
@@ -61,12 +49,8 @@ CREATE INDEX job_failed ON {embed_job} (processed_at NULLS FIRST, id) WHERE stat
 
 CREATE TABLE {event} (
     seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    at bigint NOT NULL,
-    kind text NOT NULL,
-    owner text,
-    reason text,
-    job_ids json NOT NULL,
-    facts json NOT NULL
+    at bigint NOT NULL, kind text NOT NULL, owner text, reason text,
+    job_ids json NOT NULL, facts json NOT NULL
 );
 CREATE INDEX event_at ON {event} (at);
 
@@ -84,7 +68,7 @@ INSERT INTO {queue_version} VALUES (%(version)s)
 
 # Two `init` at once take turns; the lock ends with the transaction.
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext('embed_pipeline'), hashtext(%(schema)s))"
-_SCHEMA_EXISTS = "SELECT to_regnamespace(quote_ident(%(schema)s)) IS NOT NULL AS found"
+_FIND_SCHEMA = "SELECT to_regnamespace(quote_ident(%(schema)s)) AS found"
 _RELATIONS = """
 SELECT relname AS name FROM pg_class
 WHERE relnamespace = to_regnamespace(quote_ident(%(schema)s))
@@ -129,7 +113,7 @@ def create(connection: Connection, *, schema: str) -> None:
     connection.execute(_LOCK, {"schema": schema})
     refuse_foreign(connection, schema=schema)
     # Not IF NOT EXISTS: it asks for the right to create a schema even where there is one already.
-    if not next(connection.execute(_SCHEMA_EXISTS, {"schema": schema}))["found"]:
+    if not next(connection.execute(_FIND_SCHEMA, {"schema": schema}))["found"]:
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
     if _version(connection, schema) is None:
         for statement in _CREATE.split(";\n"):

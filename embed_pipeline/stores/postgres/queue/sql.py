@@ -7,7 +7,6 @@ from functools import cache, partial
 
 from psycopg import sql
 
-from embed_pipeline.stores.encoding import JOB_FIELDS
 from embed_pipeline.stores.postgres.queue.schema import tables
 from embed_pipeline.stores.queue.sql.statements import Dialect
 
@@ -42,7 +41,7 @@ def rendered(statement: str, schema: str, *, has_clock: bool) -> bytes:
 NOW = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now"
 
 LOCK_BY_KEYS = """
-SELECT {job_columns} FROM {job} AS job
+SELECT {known_columns} FROM {job} AS job
 JOIN unnest(:uids::text[], :models::text[], :versions::text[]) AS wanted(uid, model, version)
   ON job.entity_uid = wanted.uid AND job.model = wanted.model AND job.version = wanted.version
 ORDER BY job.id FOR UPDATE OF job
@@ -59,13 +58,14 @@ ON CONFLICT (entity_uid, model, version) DO NOTHING
 RETURNING id
 """
 
-_FIXED = {"id", "entity_uid", "model", "version", "created_at", "max_attempts"}
-_SAVED = ", ".join(f"{name} = new.{name}" for name in JOB_FIELDS if name not in _FIXED)
 
-SAVE_JOBS = f"""
-UPDATE {{job}} AS job SET {_SAVED}
+def save_jobs(names: tuple[str, ...]) -> str:
+    assignments = ", ".join(f"{name} = new.{name}" for name in names)
+    return f"""
+UPDATE {{job}} AS job SET {assignments}
 FROM json_populate_recordset(NULL::{{job}}, :jobs::json) AS new WHERE job.id = new.id
 """
+
 
 # Heads that another lease takes just now are passed over; the others stay locked for this one.
 VIEW_FOR_LEASE = """

@@ -1,12 +1,13 @@
 """The verbs on jobs in SQL, as the queue's engine asks for them.
 
 A backend runs the statements, and has its own for what its database does better: `lock_by_keys`,
-`insert`, `save` and `view_for_lease`.
+`insert`, `_save` and `view_for_lease`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,11 +22,13 @@ from embed_pipeline.domain.job import (
     QueueStatus,
 )
 from embed_pipeline.domain.lease import Lease
+from embed_pipeline.domain.transition import JobChanges
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.encoding import (
     MILLISECOND,
     STATUSES,
     failure_fields,
+    plain_fields,
     time_or_none,
     to_ms,
 )
@@ -88,6 +91,19 @@ class SqlJobs(JobTable):
 
     def of_entity(self, uid: EntityUid, *, limit: int) -> list[EmbedJob]:
         return self._jobs(sql.JOBS_OF_ENTITY, entity_uid=uid, limit=limit)
+
+    def save(self, changes: Mapping[JobId, JobChanges]) -> None:
+        """One statement for all jobs whose changes are of the same fields."""
+        by_fields: dict[tuple[str, ...], list[dict[str, object]]] = {}
+        for job_id, changed in changes.items():
+            fields = plain_fields(changed)
+            by_fields.setdefault(tuple(fields), []).append({"id": job_id, **fields})
+        for names, rows in by_fields.items():
+            self._save(names, rows)
+
+    @abstractmethod
+    def _save(self, names: tuple[str, ...], rows: list[dict[str, object]]) -> None:
+        """Set the fields of these names; each row has them, and the id of a job."""
 
     def take(
         self, lease: Lease, *, model: str, tier: Tier, ranks: Sequence[int], limit: int

@@ -7,8 +7,9 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.event import Event
-from embed_pipeline.domain.job import Again, EmbedJob
+from embed_pipeline.domain.job import Again, EmbedJob, JobKey
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.encoding import STATUSES, from_ms, time_or_none
 from embed_pipeline.stores.queue.sql import statements as sql
@@ -54,6 +55,15 @@ class SqlReading(Reading):
 
     def counters(self) -> dict[str, int]:
         return {row["name"]: int(row["value"]) for row in self.all(sql.READ_COUNTERS)}
+
+
+def known_job_of(values: Iterable[Any]) -> tuple[JobKey, KnownJob]:
+    """From the values of `{known_columns}`."""
+    uid, model, version, job_id, status, fail_code, priority, available_at, again = values
+    due = from_ms(available_at)
+    return (uid, model, version), KnownJob(
+        job_id, STATUSES[status], fail_code, priority, due, Again(again)
+    )
 
 
 def job_of(values: Iterable[Any]) -> EmbedJob:

@@ -38,7 +38,9 @@ class Dialect:
 # Each may use those before it.
 _FRAGMENTS: Mapping[str, str] = {
     "columns": ", ".join(JOB_FIELDS),
-    "job_columns": ", ".join(f"job.{name}" for name in JOB_FIELDS),
+    # What an enqueue decides by.
+    "known_columns": """job.entity_uid, job.model, job.version,
+    job.id, job.status, job.fail_code, job.priority, job.available_at, job.again""",
     "held": (
         "{listed_ids} AND status = 'processing' AND lock_owner = :owner AND lease_token = :token"
     ),

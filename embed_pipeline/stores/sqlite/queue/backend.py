@@ -8,18 +8,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
+from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.isolation import Head
-from embed_pipeline.domain.job import EmbedJob, JobId, JobKey
+from embed_pipeline.domain.job import JobId, JobKey, JobRequest
 from embed_pipeline.ports.clock import Clock, SystemClock
-from embed_pipeline.stores.encoding import job_fields, to_ms
+from embed_pipeline.stores.encoding import to_ms
 from embed_pipeline.stores.queue.job_table import LeaseView
 from embed_pipeline.stores.queue.sql.jobs import SqlJobs
-from embed_pipeline.stores.queue.sql.reading import SqlReading
+from embed_pipeline.stores.queue.sql.reading import SqlReading, known_job_of
 from embed_pipeline.stores.queue.sql.statements import LEASED_BEFORE
 from embed_pipeline.stores.queue.transaction import Ledger, QueueDatabase, Transaction
 from embed_pipeline.stores.sqlite.connection import Database
 from embed_pipeline.stores.sqlite.queue import schema, sql
-from embed_pipeline.stores.sqlite.queue.rows import as_list, new_job_fields
+from embed_pipeline.stores.sqlite.queue.rows import as_list
 
 T = TypeVar("T")
 
@@ -49,7 +50,9 @@ class SqliteReading(SqlReading):
     def tuples(self, statement: str, **parameters: object) -> list[sqlite3.Row]:
         return self.all(statement, **parameters)
 
-    def run_each(self, statement: str, parameters: Iterable[Mapping[str, object]]) -> None:
+    def run_each(
+        self, statement: str, parameters: Iterable[Mapping[str, object] | tuple[object, ...]]
+    ) -> None:
         self.connection.executemany(sql.rendered(statement), parameters)
 
     def listed(self, values: Iterable[object]) -> str:
@@ -61,15 +64,24 @@ class SqliteJobs(SqlJobs):
         super().__init__(reading)
         self._file = reading
 
-    def lock_by_keys(self, keys: Sequence[JobKey]) -> Mapping[JobKey, EmbedJob]:
-        return {job.key: job for job in self._jobs(sql.FIND_BY_KEYS, keys=as_list(keys))}
+    def lock_by_keys(self, keys: Sequence[JobKey]) -> Mapping[JobKey, KnownJob]:
+        return dict(map(known_job_of, self._file.tuples(sql.FIND_BY_KEYS, keys=as_list(keys))))
 
-    def insert(self, jobs: Sequence[EmbedJob]) -> Collection[JobId]:
-        self._file.run_each(sql.INSERT_JOB, map(new_job_fields, jobs))
-        return {job.id for job in jobs}
+    def insert(
+        self, requests: Mapping[JobId, JobRequest], *, max_attempts: int
+    ) -> Collection[JobId]:
+        now = to_ms(self._file.now)
+        self._file.run_each(
+            sql.INSERT_JOB,
+            (
+                (job_id, *request.key, request.priority, now, now, max_attempts, request.force)
+                for job_id, request in requests.items()
+            ),
+        )
+        return requests.keys()
 
-    def save(self, before: Sequence[EmbedJob], after: Sequence[EmbedJob]) -> None:
-        self._file.run_each(sql.SAVE_JOB, map(job_fields, after))
+    def _save(self, names: tuple[str, ...], rows: list[dict[str, object]]) -> None:
+        self._file.run_each(sql.save_jobs(names), rows)
 
     def view_for_lease(
         self, *, owner: str, token: str, model: str, documents: Sequence[str]

@@ -25,7 +25,7 @@ _DIALECT = Dialect(
 rendered = cache(_DIALECT.render)
 
 FIND_BY_KEYS = """
-SELECT {job_columns} FROM json_each(:keys) AS wanted
+SELECT {known_columns} FROM json_each(:keys) AS wanted
 JOIN {job} AS job
   ON job.entity_uid = wanted.value ->> 0
  AND job.model = wanted.value ->> 1
@@ -35,21 +35,14 @@ JOIN {job} AS job
 INSERT_JOB = """
 INSERT INTO {job} (id, entity_uid, model, version, status, priority, created_at, available_at,
                    max_attempts, force)
-VALUES (:id, :entity_uid, :model, :version, 'pending', :priority, :created_at, :available_at,
-        :max_attempts, :force)
+VALUES (?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?)
 """
 
-# What a step of a job's life may change; the step itself is decided above.
-SAVE_JOB = """
-UPDATE {job}
-SET status = :status, priority = :priority, available_at = :available_at,
-    processed_at = :processed_at, lock_owner = :lock_owner, lock_until = :lock_until,
-    lease_token = :lease_token, attempts = :attempts, recoveries = :recoveries,
-    recovered_at = :recovered_at, strikes = :strikes, force = :force, again = :again,
-    error = :error, error_type = :error_type, error_category = :error_category,
-    error_stack = :error_stack, fail_code = :fail_code, fail_reason = :fail_reason
-WHERE id = :id
-"""
+
+def save_jobs(names: tuple[str, ...]) -> str:
+    assignments = ", ".join(f"{name} = :{name}" for name in names)
+    return f"UPDATE {{job}} SET {assignments} WHERE id = :id"
+
 
 DUE_HEADS = """
 SELECT rank, tier, due FROM (

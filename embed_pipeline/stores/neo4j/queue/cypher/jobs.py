@@ -11,7 +11,9 @@ from embed_pipeline.stores.neo4j.queue.cypher.parts import (
     IN_TURN,
     LOCK,
     NOW,
+    RANKED_IF_PENDING,
     REAL_NOW,
+    TIER_AFTER_STRIKES,
 )
 
 LOCK_BY_KEYS = f"""
@@ -19,7 +21,8 @@ UNWIND $keys AS key
 MATCH (job:EmbedJob {{entity_uid: key[0], model: key[1], version: key[2]}})
 WITH job ORDER BY job.id
 {LOCK}
-WITH collect(properties(job)) AS jobs
+WITH collect(job {{.id, .entity_uid, .model, .version, .status, .fail_code, .priority,
+                  .available_at, .again}}) AS jobs
 RETURN jobs, {REAL_NOW} AS now
 """
 
@@ -28,15 +31,17 @@ UNWIND $rows AS row
 CREATE (job:EmbedJob {
     id: row.id, entity_uid: row.entity_uid, model: row.model, version: row.version,
     status: 'pending', priority: row.priority, rank: -row.priority, tier: 0,
-    created_at: $at, available_at: $at, attempts: 0, max_attempts: row.max_attempts,
+    created_at: $at, available_at: $at, attempts: 0, max_attempts: $max_attempts,
     force: row.force
 })
 """
 
-SAVE_JOBS = """
+# What our indexes are made of follows from the rest.
+SAVE_JOBS = f"""
 UNWIND $rows AS row
-MATCH (job:EmbedJob {id: row.id})
+MATCH (job:EmbedJob {{id: row.id}})
 SET job += row.fields
+SET {RANKED_IF_PENDING}, {TIER_AFTER_STRIKES}
 """
 
 # The lock node lets one lease choose at a time. Below it a seek per rank and tier: with one

@@ -48,11 +48,13 @@ UNLOCKED = "job.lock_owner = null, job.lock_until = null, job.lease_token = null
 
 # Only pending jobs have a rank, so that the others cost the index of pending jobs nothing.
 # Other programs leave any priority, or none, or no number.
-RANKED = f"""
-    job.rank = CASE WHEN job.priority > {HIGHEST_PRIORITY} THEN -{HIGHEST_PRIORITY}
-                    WHEN job.priority < {LOWEST_PRIORITY} THEN -{LOWEST_PRIORITY}
-                    ELSE -coalesce(toIntegerOrNull(job.priority), {DEFAULT_PRIORITY}) END
+_RANK = f"""
+    CASE WHEN job.priority > {HIGHEST_PRIORITY} THEN -{HIGHEST_PRIORITY}
+         WHEN job.priority < {LOWEST_PRIORITY} THEN -{LOWEST_PRIORITY}
+         ELSE -coalesce(toIntegerOrNull(job.priority), {DEFAULT_PRIORITY}) END
 """
+RANKED = f"job.rank = {_RANK}"
+RANKED_IF_PENDING = f"job.rank = CASE job.status WHEN 'pending' THEN {_RANK} END"
 
 STRIKES = "coalesce(toIntegerOrNull(job.strikes), 0)"
 

@@ -8,13 +8,13 @@ import pytest
 
 from embed_pipeline.domain.check import Condition
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
-from embed_pipeline.stores.neo4j.setup import doctor as examining
+from embed_pipeline.stores.neo4j.setup import doctor
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_queue import connect
 
 
 def no_schema_to_check(_: Neo4jDatabase) -> None:
-    """The version is looked at alone."""
+    """Only the version is checked."""
 
 
 @pytest.mark.parametrize(
@@ -29,17 +29,17 @@ def no_schema_to_check(_: Neo4jDatabase) -> None:
         ("5", Condition.NOTE),
     ],
 )
-def test_version_is_judged_by_its_leading_numbers(
+def test_version_is_read_from_its_leading_numbers(
     neo4j_queue: BedServer,
     monkeypatch: pytest.MonkeyPatch,
     version: str,
     condition: Condition,
 ) -> None:
-    told = f"RETURN '{version}' AS version, 'enterprise' AS edition"
-    monkeypatch.setattr(examining, "COMPONENTS", told)
+    reported = f"RETURN '{version}' AS version, 'enterprise' AS edition"
+    monkeypatch.setattr(doctor, "COMPONENTS", reported)
     database = connect(neo4j_queue.address)
 
-    first, *others = examining.diagnose_database(
+    first, *others = doctor.diagnose_database(
         "queue", database, check_schema=no_schema_to_check, now=lambda: datetime.now(UTC)
     )
 
