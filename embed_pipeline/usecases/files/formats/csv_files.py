@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from embed_pipeline.domain.entity import EntityMapping, NewEntity
 from embed_pipeline.errors import RequestError
@@ -138,9 +139,9 @@ def _cell(cell: str) -> object:
 
 
 @contextmanager
-def csv_writer(path: Path, columns: Columns) -> Iterator[Write]:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(columns))
+def csv_writer(file: BinaryIO, columns: Columns) -> Iterator[Write]:
+    with TextIOWrapper(file, newline="", encoding="utf-8") as text:
+        writer = csv.DictWriter(text, list(columns))
         writer.writeheader()
 
         def write(rows: Sequence[Mapping[str, Any]]) -> None:

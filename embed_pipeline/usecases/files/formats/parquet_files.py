@@ -116,7 +116,7 @@ def _check_types(pa: Any, path: Path, schema: Any) -> None:
 
 
 @contextmanager
-def parquet_writer(path: Path, columns: Columns) -> Iterator[Write]:
+def parquet_writer(file: BinaryIO, columns: Columns) -> Iterator[Write]:
     pa = _pyarrow()
     kinds = {
         str: pa.string(),
@@ -126,7 +126,7 @@ def parquet_writer(path: Path, columns: Columns) -> Iterator[Write]:
     }
     # Declared, because the first rows may hold nothing but nulls in a column.
     schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
-    with pa.parquet.ParquetWriter(path, schema) as writer:
+    with pa.parquet.ParquetWriter(file, schema) as writer:
 
         def write(rows: Sequence[Mapping[str, Any]]) -> None:
             plain = [{name: row[name] for name in columns} for row in rows]
