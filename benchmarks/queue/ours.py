@@ -1,4 +1,4 @@
-"""Our own queue on SQLite and on Neo4j, called as the worker calls it."""
+"""Our own queue on SQLite, Neo4j and PostgreSQL, called as the worker calls it."""
 
 from __future__ import annotations
 
@@ -119,3 +119,18 @@ def neo4j() -> Iterator[Contestant]:
             contestant.close()
         finally:
             server.kill()
+
+
+@contextmanager
+def postgres() -> Iterator[Contestant]:
+    """On a server with its usual settings, as the others on PostgreSQL have."""
+    from embed_pipeline.stores.postgres.queue.backend import PostgresQueue
+    from embed_pipeline_tests.postgres_server import own_server
+    from embed_pipeline_tests.stores.postgres_queue import own_schema
+
+    with own_server(fast=False) as running, own_schema(running.url) as place:
+        contestant = Ours(
+            "PostgreSQL", lambda policy: QueueJobStore(PostgresQueue(place), policy=policy)
+        )
+        yield contestant
+        contestant.close()
