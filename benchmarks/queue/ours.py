@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from benchmarks.queue.contestant import FIRST, PAGE, USUAL, Contestant, Worked
+from benchmarks.reaper import server as postgres_server
 from benchmarks.servers import production_server
 from embed_pipeline.domain.job import EntityUid, JobRequest
 from embed_pipeline.domain.policy import QueuePolicy
@@ -24,6 +25,7 @@ from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline.stores.queue.job_store import QueueJobStore
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 from embed_pipeline_tests.neo4j_bed import QUEUE
+from embed_pipeline_tests.stores import postgres_queue
 
 MODEL = "mock/mock@64"
 SHORT = QueuePolicy(lock_duration=timedelta(milliseconds=1))
@@ -123,14 +125,11 @@ def neo4j() -> Iterator[Contestant]:
 
 @contextmanager
 def postgres() -> Iterator[Contestant]:
-    """On a server with its usual settings, as the others on PostgreSQL have."""
-    from embed_pipeline.stores.postgres.queue.backend import PostgresQueue
-    from embed_pipeline_tests.postgres_server import own_server
-    from embed_pipeline_tests.stores.postgres_queue import own_schema
-
-    with own_server(fast=False) as running, own_schema(running.url) as place:
+    with postgres_server() as url, postgres_queue.own_schema(url) as place:
         contestant = Ours(
-            "PostgreSQL", lambda policy: QueueJobStore(PostgresQueue(place), policy=policy)
+            "PostgreSQL", lambda policy: postgres_queue.open_jobs(place, policy=policy)
         )
-        yield contestant
-        contestant.close()
+        try:
+            yield contestant
+        finally:
+            contestant.close()

@@ -1,8 +1,8 @@
-"""The breaker: one pause for everybody while a provider or the graph does not answer.
+"""The breaker: one pause for all workers while a provider or the graph does not answer.
 
-Generations replace clocks: whoever sends a request remembers the generation it saw, and only a
+Generations replace clocks: a request remembers the generation it saw when it was sent, and only a
 result that saw the current one counts. So ten requests that fail together open it once, and a
-straggler from before neither doubles the pause nor closes it. A claim of the probe is no result
+late result from before neither doubles the pause nor closes it. A claim of the probe is no result
 and leaves the generation as it is: of several probers the first that has one decides, also where
 an answer takes longer than the pause.
 """
@@ -18,7 +18,7 @@ GRAPH = "graph"
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=60)
 
 LASTING = timedelta(seconds=30)
-"""A server that is restarted gives no two answers that are so far apart and equally wrong."""
+"""Two equal failures so far apart are not explained by a restart of the server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ def tripped(breaker: Breaker, *, seen: int, now: datetime, reason: str) -> Break
 def probe_claimed(breaker: Breaker, *, now: datetime) -> Breaker | None:
     """The pause re-armed for the one who may try, or None when there is nothing to try yet.
 
-    Re-arming first means that a prober which dies blocks nobody: the next one tries after it.
+    Re-armed first, so that a prober which dies blocks no other: the next one tries after the pause.
     """
     if not breaker.is_open or breaker.blocks(now):
         return None
@@ -72,7 +72,7 @@ def probe_claimed(breaker: Breaker, *, now: datetime) -> Breaker | None:
 
 
 def probe_given_back(breaker: Breaker, *, seen: int, now: datetime) -> Breaker:
-    """Open as before, and free to be probed: whoever had claimed that has sent nothing.
+    """Open as before, and free to be probed: the one that had claimed the probe sent nothing.
 
     Unchanged when there was a result since.
     """

@@ -41,7 +41,7 @@ class HealthRecord:
     last_success_at: datetime | None = None
     recent: tuple[str, ...] = ()
     crash_loop: bool = False
-    """Jobs run out of recoveries while nobody completes anything: every run dies."""
+    """Jobs run out of recoveries while no job completes: every run dies."""
 
 
 def pattern_of(failure: FailureRecord) -> str:
@@ -53,7 +53,7 @@ def pattern_of(failure: FailureRecord) -> str:
 def after_success(
     record: HealthRecord, *, now: datetime, count: int
 ) -> tuple[HealthRecord, HealthChange]:
-    """Successes reset the count; the recovery is told even from below the threshold."""
+    """Successes reset the count; the recovery is reported even below the threshold."""
     had_trouble = record.consecutive_failures > 0 or record.crash_loop
     better = HealthRecord(
         last_success_at=now,
@@ -91,7 +91,7 @@ class HealthReport:
 def report(record: HealthRecord, *, switch: Switch, breakers: Sequence[Breaker]) -> HealthReport:
     failures = [pattern for pattern in record.recent if pattern != _OK]
     total = len(record.recent)
-    status, reasons = _judge(record, switch, [b for b in breakers if b.is_open])
+    status, reasons = _classify(record, switch, [b for b in breakers if b.is_open])
     return HealthReport(
         status=status,
         consecutive_failures=record.consecutive_failures,
@@ -102,7 +102,7 @@ def report(record: HealthRecord, *, switch: Switch, breakers: Sequence[Breaker])
     )
 
 
-def _judge(
+def _classify(
     record: HealthRecord, switch: Switch, open_breakers: Sequence[Breaker]
 ) -> tuple[HealthStatus, list[str]]:
     critical, degraded, notes = [], [], []

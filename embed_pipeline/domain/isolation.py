@@ -1,7 +1,7 @@
-"""Who travels with whom: a job that was part of crashes or failed requests travels smaller.
+"""Isolation: a job that repeatedly crashes its worker is leased in ever smaller batches.
 
-So a job that kills its worker is found without taking innocents with it: suspicion halves the
-company at every strike instead of failing everybody who was near.
+`strikes` counts the crashes and failed shared requests that a job was part of. So the job that
+causes them is finally alone and fails alone, without the others that happened to be beside it.
 """
 
 from __future__ import annotations

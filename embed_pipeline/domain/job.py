@@ -37,7 +37,7 @@ class JobStatus(StrEnum):
 
 
 class Again(IntEnum):
-    """Whether somebody asked for the job once more while a worker held it."""
+    """Whether the job was requested once more while a worker held it."""
 
     NO = 0
     YES = 1

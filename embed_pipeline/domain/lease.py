@@ -27,7 +27,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """A value: it travels between ops and carries all that a later call has to prove.
+    """A value that is passed between ops, with all that a later call has to prove.
 
     `token` is new for every lease call, so that a worker which leases its own expired job again
     cannot be mistaken for its former self. `breaker_seen` is the generation of the provider's

@@ -15,7 +15,7 @@ class SwitchState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """`generation` grows at every resume: an error of a request sent before it halts nobody."""
+    """`generation` grows at every resume: a request sent before it halts the queue no more."""
 
     state: SwitchState = SwitchState.RUNNING
     reason: str | None = None

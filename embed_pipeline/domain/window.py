@@ -35,9 +35,9 @@ class RateLimit:
 
     @property
     def grant_lasts(self) -> timedelta:
-        """How long a grant may wait to be sent: the bucket's length, or what nobody is faster in.
+        """How long a grant may wait to be sent: as long as a bucket, but at least SHORTEST_GRANT.
 
-        Under intervals of 15 s a grant could else be old whenever it arrives, and nothing be sent.
+        Below intervals of 15 s a grant could otherwise expire before it can be used.
         """
         return max(self.sub_bucket, SHORTEST_GRANT)
 
@@ -46,15 +46,15 @@ class RateLimit:
         return EPOCH + (now - EPOCH) // self.sub_bucket * self.sub_bucket
 
     def oldest_counting(self, now: datetime) -> datetime:
-        """The oldest bucket that some moment of the window ending now may touch."""
+        """The oldest bucket that overlaps the window ending now."""
         return self.bucket_at(now) - SUB_BUCKETS * self.sub_bucket
 
     def stops_counting(self, bucket: datetime) -> datetime:
         return bucket + (SUB_BUCKETS + 1) * self.sub_bucket
 
-    def bucket_until(self, moment: datetime, now: datetime) -> datetime:
-        """The bucket that counts until `moment` or a little longer; never one of the future."""
-        bucket = self.bucket_at(moment) - SUB_BUCKETS * self.sub_bucket
+    def bucket_until(self, end: datetime, now: datetime) -> datetime:
+        """The bucket that counts until `end` or a little longer; never a future one."""
+        bucket = self.bucket_at(end) - SUB_BUCKETS * self.sub_bucket
         return min(max(bucket, self.oldest_counting(now)), self.bucket_at(now))
 
 
@@ -126,7 +126,7 @@ class Window:
         return total
 
     def free_from(self, limit: RateLimit, cost: Spent, now: datetime) -> datetime:
-        """The first moment at which `cost` fits, if nobody else spends; `now` when it fits now.
+        """The first time at which `cost` fits, if no other worker spends; `now` when it fits now.
 
         A cost over the whole limit never fits: callers refuse it before they ask.
         """
@@ -141,7 +141,7 @@ class Window:
         return earliest
 
     def left(self, limit: RateLimit, now: datetime) -> Allowance:
-        """What the buckets leave, whether or not somebody asked for a pause."""
+        """What the buckets leave, paused or not."""
         spent = self.spent(limit, now)
         return Allowance(
             requests=limit.requests - spent.requests,
@@ -217,7 +217,7 @@ class Correction:
 def corrected(
     window: Window, limit: RateLimit, remaining: RemainingQuota, now: datetime
 ) -> Correction:
-    """Nobody's budget grows by it. What others have spent counts as long as the provider says."""
+    """Never adds budget. What others have spent counts for as long as the provider says."""
     left = window.left(limit, now)
     back_at = None if remaining.back_in is None else now + remaining.back_in
     if back_at is None:
@@ -235,7 +235,7 @@ def _unexpectedly_empty(left: Allowance, remaining: RemainingQuota) -> bool:
 
 
 def overestimate(left: Allowance, remaining: RemainingQuota) -> Spent:
-    """What we believe to have left and the provider does not: somebody else has spent it."""
+    """What we believe to have left and the provider does not: others have spent it."""
     return Spent(
         requests=_more_than(left.requests, remaining.requests),
         tokens=_more_than(left.tokens, remaining.tokens),

@@ -1,4 +1,4 @@
-"""Looking back over the queue's jobs, a page at a time; nothing here changes anything.
+"""Read the queue's jobs, a page at a time; nothing here changes anything.
 
 A page continues behind the last job of the page before, so jobs that come and go meanwhile
 neither repeat nor hide others.
@@ -27,7 +27,7 @@ class JobHistory(Protocol):
     ) -> tuple[EmbedJob, ...]:
         """Completed and failed jobs, or one kind of them, by the time of their end, then by id.
 
-        Those that ended at `since` or later, else all. A job without a time of its end, as
+        Those that ended at `since` or later, otherwise all. A job without a time of its end, as
         another program may leave it, is in no page. Costs as much as it returns.
         """
 
@@ -40,7 +40,7 @@ class JobHistory(Protocol):
 
     @abstractmethod
     def count_parked(self) -> int:
-        """All of them; costs a look at every failed job."""
+        """All of them; reads every failed job."""
 
     @abstractmethod
     def walk(self, *, after: JobId | None = None, limit: int = PAGE) -> tuple[EmbedJob, ...]:

@@ -61,7 +61,7 @@ class JobStore(Protocol):
 
     @abstractmethod
     def enqueue(self, requests: Sequence[JobRequest]) -> EnqueueReport:
-        """At most one live job per key; tells for each request what was found."""
+        """At most one live job per key; reports for each request what was found."""
 
     @abstractmethod
     def lease(self, *, owner: str, model: str, limit: int, token: str) -> Lease:
@@ -92,14 +92,14 @@ class JobStore(Protocol):
     ) -> LeaseResult:
         """Give started jobs back without charging an attempt; the error is recorded.
 
-        `strike` lets them travel in smaller company (see `model.travel`).
+        `strike` isolates them: they are leased in smaller batches (see `domain.isolation`).
         """
 
     @abstractmethod
     def complete(
         self, lease: Lease, job_ids: Sequence[JobId], *, reason: str | None = None
     ) -> LeaseResult:
-        """End jobs well; one that was asked for again meanwhile goes back to pending."""
+        """End jobs successfully; one that was requested again meanwhile goes back to pending."""
 
     @abstractmethod
     def fail(
@@ -111,8 +111,8 @@ class JobStore(Protocol):
     ) -> FailReport:
         """Charge an attempt: back to pending after a backoff, or failed for good.
 
-        `is_counted` where the health knows of these errors already, by a breaker that they opened.
-        A CRITICAL error is nobody's attempt: such jobs are deferred, and this call refuses them.
+        `is_counted`: health has counted these errors already, through the breaker that they opened.
+        A CRITICAL error is no job's attempt: such jobs are deferred, and this call refuses them.
         """
 
     @abstractmethod

@@ -25,18 +25,18 @@ class SwitchBoard(Protocol):
 
     @abstractmethod
     def halt(self, reason: str, *, seen: int) -> Switch:
-        """Halt, unless somebody resumed since the caller read the generation `seen`."""
+        """Halt, unless the queue was resumed since the caller read the generation `seen`."""
 
     @abstractmethod
     def resume(self, reason: str) -> Switch: ...
 
 
 class Breakers(Protocol):
-    """One pause for everybody, by name: a provider's or the graph's."""
+    """One pause for all workers, by name: a provider's or the graph's."""
 
     @abstractmethod
     def read(self, name: str) -> Breaker:
-        """Closed when nobody has ever tripped it."""
+        """Closed if it was never tripped."""
 
     @abstractmethod
     def trip(self, name: str, *, seen: int, error: FailureRecord) -> Breaker:
@@ -44,11 +44,11 @@ class Breakers(Protocol):
 
     @abstractmethod
     def claim_probe(self, name: str) -> Breaker | None:
-        """The right to try once, to the first who asks after the pause; else None."""
+        """The right to try once, to the first that asks after the pause; otherwise None."""
 
     @abstractmethod
     def give_back_probe(self, name: str, *, seen: int) -> Breaker:
-        """The claim was not used: the next who asks may try at once. It closes nothing."""
+        """The claim was not used: the next that asks may try at once. It closes nothing."""
 
     @abstractmethod
     def close(self, name: str, *, seen: int) -> Breaker: ...

@@ -13,11 +13,11 @@ class RateLimiter(Protocol):
     @property
     @abstractmethod
     def limit(self) -> RateLimit | None:
-        """None: the provider has no limit, so every taker gets its grant."""
+        """None: the provider has no limit, so every request is granted."""
 
     @abstractmethod
     def take(self, cost: Spent) -> Grant | Denied:
-        """Never more than the limit in any window of the interval, summed over everybody."""
+        """Never more than the limit in any window of the interval, summed over all workers."""
 
     @abstractmethod
     def give_back(self, grant: Grant) -> None:
@@ -29,16 +29,16 @@ class RateLimiter(Protocol):
 
     @abstractmethod
     def pause(self, duration: timedelta) -> None:
-        """Nobody gets a grant until then: the provider asked for it, or too little is left.
+        """No worker gets a grant until then: the provider asked for it, or too little is left.
 
         Never shortens a pause.
         """
 
     @abstractmethod
     def apply_provider_limits(self, remaining: RemainingQuota) -> None:
-        """Let nobody spend more than the provider says is left: others may use the same key.
+        """Spend no more than the provider says is left: others may use the same key.
 
-        What is missing counts as spent now; where nothing is left, everybody pauses.
+        What is missing counts as spent now; where nothing is left, all workers pause.
         """
 
     @abstractmethod

@@ -26,7 +26,7 @@ def assert_kept(server: OpenAIServer) -> None:
     assert most_within(arrivals, INTERVAL - SLACK) <= REQUESTS
 
 
-def most_within(moments: Sequence[float], window: timedelta) -> int:
-    moments = sorted(moments)
+def most_within(times: Sequence[float], window: timedelta) -> int:
+    times = sorted(times)
     length = window.total_seconds()
-    return max(sum(start <= moment < start + length for moment in moments) for start in moments)
+    return max(sum(start <= time < start + length for time in times) for start in times)

@@ -76,5 +76,5 @@ def test_entity_too_large_for_the_graphs_memory_fails_by_itself_with_the_reason(
     others = [job for job in world.all_jobs if job.entity_uid != uid(0)]
     assert {(job.status, job.attempts) for job in others} == {(JobStatus.COMPLETED, 0)}
     assert len(others) == COMPANY
-    assert world.jobs.breakers.read(GRAPH_BREAKER).generation == 0, "nobody had to wait"
+    assert world.jobs.breakers.read(GRAPH_BREAKER).generation == 0, "no run had to wait"
     world.close()

@@ -102,7 +102,7 @@ def test_twenty_callers_create_fifty_entities_each_without_lock_timeouts(
     starting_line = Barrier(20)
 
     def create(caller: int) -> CreateReport:
-        # Every second entity is everybody's, and each caller names them in another order.
+        # All callers share every second entity, and each names them in another order.
         mine = [NewEntity(name=f"entity {caller} {n}") for n in range(25)]
         shared = [NewEntity(name=f"shared {(n + caller) % 25}") for n in range(25)]
         starting_line.wait()

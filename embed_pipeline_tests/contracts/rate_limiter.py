@@ -91,6 +91,29 @@ class RateLimiterContract:
         granted(limiter)
         denied(limiter)
 
+    def test_grant_given_back_twice_is_returned_once(self, limiter: RateLimiter) -> None:
+        grants = [granted(limiter) for _ in range(3)]
+
+        limiter.give_back(grants[0])
+        limiter.give_back(grants[0])
+
+        granted(limiter)
+        denied(limiter)
+
+    def test_recorded_grant_is_neither_recorded_nor_given_back_again(
+        self, backend: QueueBackend
+    ) -> None:
+        limit = RateLimit(requests=100, interval=MINUTE, tokens=1_000)
+        limiter = backend.open_limiter(provider="openai", limit=limit)
+        grant = granted(limiter, Spent(requests=1, tokens=500))
+
+        limiter.record_actual(grant, tokens=400)
+        limiter.record_actual(grant, tokens=400)
+        limiter.give_back(grant)
+
+        left = limiter.allowance()
+        assert (left.requests, left.tokens) == (99, 600)
+
     def test_token_budget_holds_beside_the_requests(self, backend: QueueBackend) -> None:
         limit = RateLimit(requests=100, interval=MINUTE, tokens=1_000)
         limiter = backend.open_limiter(provider="openai", limit=limit)

@@ -98,15 +98,15 @@ def test_every_label_of_dashboard_and_alarms_is_exported(samples: Samples) -> No
 
 
 def test_handbook_lists_every_metric_and_no_other(exported: str) -> None:
-    told = set(re.findall(r"^\| `((?:embed_pipeline|reaper)_\w+)", HANDBOOK.read_text(), re.M))
+    named = set(re.findall(r"^\| `((?:embed_pipeline|reaper)_\w+)", HANDBOOK.read_text(), re.M))
 
-    assert told == names_in(exported)
+    assert named == names_in(exported)
 
 
 def test_handbook_says_what_to_do_about_every_alarm() -> None:
-    told = re.findall(r"^\| `(EmbedPipeline\w+)`", HANDBOOK.read_text(), re.M)
+    named = re.findall(r"^\| `(EmbedPipeline\w+)`", HANDBOOK.read_text(), re.M)
 
-    assert told == [rule["alert"] for rule in rules()]
+    assert named == [rule["alert"] for rule in rules()]
 
 
 def test_every_alarm_has_a_severity_and_a_summary() -> None:

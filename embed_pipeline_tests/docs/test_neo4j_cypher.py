@@ -43,7 +43,7 @@ MATCH (n) WHERE any(label IN labels(n) WHERE label CONTAINS 'Embedding')
 
 
 class Handbook:
-    """A graph of somebody's people, the commands on it, and the statements of a page."""
+    """A graph of people, the commands on it, and the statements of a page."""
 
     def __init__(self, cli: commands.CommandLine, graph: BedServer) -> None:
         self._cli, self.graph = cli, graph

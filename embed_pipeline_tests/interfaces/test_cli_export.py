@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import os
+import secrets
+import stat
 import sys
 from pathlib import Path
 
@@ -10,6 +14,7 @@ import pytest
 
 from embed_pipeline.domain.job import EntityUid, JobRequest
 from embed_pipeline.ports.job_history import PAGE
+from embed_pipeline.usecases.files.export import export_jobs
 from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.clocks import DAY, HOUR
 from embed_pipeline_tests.interfaces.conftest import CommandLine, create
@@ -103,6 +108,83 @@ def test_file_that_is_there_stays_unless_told(cli: CommandLine, file: Path) -> N
     assert "is there already" in refused.err
     assert cli("export", str(file), "--overwrite").code == 0
     assert len(read(file)) == 0
+
+
+def test_link_planted_in_the_folder_is_not_followed(
+    cli: CommandLine, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither under the name that earlier versions wrote, nor if the random name is guessed."""
+    monkeypatch.setattr(secrets, "token_hex", lambda size: "guessed")
+    precious = file.with_name("precious")
+    precious.write_text("precious")
+    links = [f".{file.name}.unfinished", f".{file.name}.guessed.unfinished"]
+    file.with_name(links[0]).symlink_to(precious)
+
+    assert cli("export", str(file)).code == 0
+    file.with_name(links[1]).symlink_to(precious)
+    refused = cli("export", str(file), "--overwrite")
+
+    assert (refused.code, len(read(file))) == (1, 0)
+    assert "cannot be written: File exists" in refused.err
+    assert precious.read_text() == "precious"
+
+
+def test_interrupted_export_leaves_the_file_of_before_and_nothing_else(
+    services: Services, file: Path
+) -> None:
+    services.jobs.enqueue([JobRequest(entity_uid=EntityUid("e"), model="m", version="1")])
+    file.write_text("precious")
+    before = sorted(file.parent.iterdir())
+
+    def interrupt(count: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        export_jobs(services.jobs.history, file, overwrite=True, on_page=interrupt)
+
+    assert file.read_text() == "precious"
+    assert sorted(file.parent.iterdir()) == before
+
+
+def test_file_gets_the_mode_that_the_umask_leaves(cli: CommandLine, file: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        cli("export", str(file))
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+
+
+FORMULAS = ("=1+1", "+1", "-1", "@sum", "\t=1", "\r=1")
+
+
+def test_formulas_are_escaped_for_spreadsheets_alone(
+    cli: CommandLine, services: Services, tmp_path: Path
+) -> None:
+    file = tmp_path / "jobs.csv"
+    keys = (*FORMULAS, "a=1")
+    services.jobs.enqueue(
+        [JobRequest(entity_uid=EntityUid(key), model="m", version="1") for key in keys]
+    )
+
+    cli("export", str(file))
+    assert set(keys_in(file)) == set(keys)
+
+    cli("export", str(file), "--overwrite", "--spreadsheet")
+    assert set(keys_in(file)) == {*(f"'{key}" for key in FORMULAS), "a=1"}
+
+
+def keys_in(file: Path) -> list[str]:
+    with file.open(newline="") as opened:
+        return [row["entity_uid"] for row in csv.DictReader(opened)]
+
+
+def test_spreadsheet_is_for_csv(cli: CommandLine, tmp_path: Path) -> None:
+    answer = cli("export", str(tmp_path / "jobs.parquet"), "--spreadsheet")
+
+    assert (answer.code, list(tmp_path.glob("*jobs*"))) == (1, [])
+    assert "--spreadsheet is for CSV files" in answer.err
 
 
 @pytest.mark.parametrize(

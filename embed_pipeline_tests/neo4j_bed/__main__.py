@@ -79,7 +79,7 @@ def _explained(servers: list[Server], home: Path, *, tests: bool) -> str:
 
 
 def _write_variables(servers: list[Server], path: Path, *, tests: bool) -> None:
-    """For a shell to read; with the passwords, so for nobody else."""
+    """For a shell to read. It holds the passwords, so only its owner may read it."""
     lines = [] if tests else ["export EMBED_STORE=neo4j"]
     for server in servers:
         role = f"{'EMBED_TEST' if tests else 'EMBED'}_{server.spec.name.upper()}"

@@ -23,7 +23,7 @@ from embed_pipeline_tests.neo4j_bed.server import Address
 from embed_pipeline_tests.neo4j_bed.supervisor import socket_in, spec_text
 
 
-class DriverReference:
+class SupervisorConnection:
     """One connection to the supervisor; the servers run while it is open."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -57,7 +57,7 @@ class BedServer:
     schema_note: Path
     """There while the schema may be another than our own."""
     name: str = ""
-    hold: DriverReference | None = None
+    hold: SupervisorConnection | None = None
     kept: ExitStack = field(default_factory=ExitStack)
     """What a module wants to be closed at its end, such as a connection that all its tests use."""
 
@@ -133,7 +133,7 @@ class BedServer:
         self.hold.ask(command=command, server=self.name)
 
 
-def take_hold(specs: Sequence[Spec], *, meeting_point: Path) -> DriverReference:
+def take_hold(specs: Sequence[Spec], *, meeting_point: Path) -> SupervisorConnection:
     """Join the servers that another process of this session started, or start them.
 
     `meeting_point` is a file in a folder that exactly the processes of one session share.
@@ -155,11 +155,11 @@ def take_hold(specs: Sequence[Spec], *, meeting_point: Path) -> DriverReference:
     return joined
 
 
-def _join(folder: Path) -> DriverReference | None:
+def _join(folder: Path) -> SupervisorConnection | None:
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.connect(str(socket_in(folder)))
-        hold = DriverReference(connection)
+        hold = SupervisorConnection(connection)
         hold.ask(command="addresses")  # it may be on its way out
     except (OSError, BedUnavailable):
         connection.close()

@@ -161,7 +161,7 @@ def _alone_on(
 
 
 def _needed(request: pytest.FixtureRequest, fixtures: Mapping[str, str]) -> list[str]:
-    """The servers that the module's tests ask for, sorted: everybody takes them in one order."""
+    """The servers that the module's tests ask for, in the order in which all modules lock them."""
     items: Iterable[pytest.Item] = request.session.items
     mine = (item for item in items if item.getparent(pytest.Module) is request.node)
     asked = {name for item in mine for name in getattr(item, "fixturenames", ())}

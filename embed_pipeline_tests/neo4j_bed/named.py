@@ -32,9 +32,9 @@ def named_address(spec: Spec) -> Address | None:
 
 
 def refuse_unless_empty(server: BedServer, *, note: Path) -> None:
-    """Tests delete everything, so a server with data is somebody's, named by mistake.
+    """Tests delete everything, so a server that holds data was named by mistake.
 
-    Only the first process of a session looks; after that the data is the session's own.
+    Only the first process of a session checks; after that the data is the session's own.
     """
     with locked(note.with_suffix(".lock")):
         if note.exists():

@@ -42,7 +42,7 @@ class Address:
 class Server:
     """Start it from a thread that lives on: on Linux the server ends with that thread.
 
-    `home` is kept by `stop`; whoever made it removes it.
+    `stop` keeps `home`; the caller that made it removes it.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Server:
                         f"Neo4j {self.spec.release.version} does not start: {error}; "
                         f"its log ends: {self._end_of_log()}"
                     ) from error
-                self._port = None  # somebody may have taken it
+                self._port = None  # another program may have taken it
                 self.launch()
             else:
                 (self.home / "password.set").touch()
@@ -188,7 +188,7 @@ class Server:
 
 
 def free_port(wanted: int = 0) -> int:
-    """`wanted` if nobody listens there, else any other."""
+    """`wanted` if it is free, otherwise any other."""
     for port in (wanted, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -104,7 +104,7 @@ def main() -> int:
         return 1
     finally:
         for server in servers:
-            server.kill()  # nobody reads this data again
+            server.kill()  # the data are not read again
         shutil.rmtree(given.folder, ignore_errors=True)
     return 0
 

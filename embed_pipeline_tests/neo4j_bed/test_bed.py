@@ -126,14 +126,14 @@ def test_pair_for_a_person_works_as_it_says_and_ends_with_ctrl_c(tmp_path: Path)
         while not said or said[-1] not in ("  make dev\n", ""):  # the second when it has ended
             said.append(pair.stdout.readline())
         source, init = (line.strip() for line in said[-3:-1])
-        told = subprocess.run(
+        answer = subprocess.run(
             ["sh", "-c", f"{source} && {init} && echo $EMBED_QUEUE_URI $EMBED_GRAPH_URI"],
             env={**inherited, "EMBED_HOME": str(tmp_path)},
             capture_output=True,
             text=True,
             check=False,
         )
-        uris = told.stdout.splitlines()[-1].split()
+        uris = answer.stdout.splitlines()[-1].split()
         were_there = [listens(uri) for uri in uris]
         pair.send_signal(signal.SIGINT)
         ended = pair.wait(60)
@@ -141,8 +141,8 @@ def test_pair_for_a_person_works_as_it_says_and_ends_with_ctrl_c(tmp_path: Path)
         pair.kill()
         pair.stdout.close()
 
-    assert told.returncode == 0, told.stderr
-    assert [f"at {uri}." in told.stdout for uri in uris] == were_there == [True, True]
+    assert answer.returncode == 0, answer.stderr
+    assert [f"at {uri}." in answer.stdout for uri in uris] == were_there == [True, True]
     assert ended == 0
     assert [listens(uri) for uri in uris] == [False, False]
 

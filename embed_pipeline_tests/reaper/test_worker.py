@@ -171,11 +171,11 @@ def test_call_repeated_after_a_lost_answer_learns_that_it_was_done(scene: Scene)
 
 def test_lease_that_only_ran_out_can_still_be_completed_or_revived(scene: Scene) -> None:
     scene.add(stage="clip")
-    queue = scene.queue(quick(0.05 * SECOND))
-    claim = queue.claim("clip", "worker-a")
+    claim = scene.queue(quick(0.05 * SECOND)).claim("clip", "worker-a")
     assert claim is not None
     time.sleep(0.1)
 
+    queue = scene.queue(quick(60 * SECOND))
     revived = queue.extend(claim)
     reaped = scene.reaper(quick(SECOND)).sweep().requeues
 

@@ -20,6 +20,12 @@ from embed_pipeline_tests.stores.neo4j_queue import connect
 
 ADD_JOBS = "UNWIND $jobs AS job CREATE (j:EmbedJob) SET j = job"
 
+# The seed's own recovery, which knows nothing of a rank.
+MADE_PENDING = """
+MATCH (job:EmbedJob {id: $id})
+SET job.status = 'pending', job.lock_owner = null, job.lock_until = null
+"""
+
 RETENTION = 14 * DAY
 
 Adopt = Callable[..., Neo4jJobStore]
@@ -154,6 +160,22 @@ class TestWrittenAfterSetUp:
             ("a", 9, 3),
             ("b", 5, 3),
         ]
+
+    @pytest.mark.parametrize("look", [Neo4jJobStore.recover_stale, Neo4jJobStore.has_stale])
+    def test_job_of_ours_that_another_program_made_pending_is_leased_again(
+        self,
+        neo4j_queue: BedServer,
+        store: Neo4jJobStore,
+        look: Callable[[Neo4jJobStore], object],
+    ) -> None:
+        store.enqueue([request("e1", priority=7)])
+        (job_id,) = take(store).job_ids
+        neo4j_queue.run(MADE_PENDING, id=job_id)
+
+        look(store)
+
+        (job,) = take(store).jobs
+        assert (job.id, job.priority) == (job_id, 7)
 
     def test_job_left_in_processing_is_taken_in_and_recovered_at_once(
         self, neo4j_queue: BedServer, store: Neo4jJobStore, clock: FakeClock

@@ -1,6 +1,6 @@
 """Six processes on one queue with short leases: some crash, some stall and come back late.
 
-Every worker notes in a journal of its own what the queue told it, so that the judge believes
+Every worker notes in a journal of its own what the queue told it, so that the check believes
 neither the workers that died nor the queue alone.
 """
 
@@ -41,11 +41,11 @@ WORKERS = 6
 LEASE = timedelta(seconds=1.5)
 POLICY = QueuePolicy(
     lock_duration=LEASE,
-    # Nobody is failed for the crashes of the hammer, and nobody waits.
+    # No job is failed for the crashes of the hammer, and none waits.
     recovery=RecoveryPolicy(max_recoveries=10_000, last_resort=10_000, ladder=(timedelta(0),)),
 )
 AHEAD, PAGE = 20, 40
-"""So many jobs wait, or more are added; few, so that what was lost is soon somebody else's."""
+"""So many jobs wait, or more are added; few, so that lost jobs are soon leased again."""
 
 MOST_MORE = 60.0
 
@@ -61,8 +61,8 @@ class Outcome:
     status: QueueStatus
     completed: Counter[JobId]
     """How often the queue recorded the completion of a job."""
-    told: Counter[JobId]
-    """How many leases were told that they completed a job; a worker may die before it is noted."""
+    confirmed: Counter[JobId]
+    """How many leases learnt that they completed a job; a worker may die before it notes that."""
     refused_late: int
     accepted_late: int
     crashes: int
@@ -77,16 +77,16 @@ class Outcome:
             or self.status.total != self.jobs,
             f"{len(self.completed)} jobs have a completion": len(self.completed) != self.jobs,
             "a job was completed twice": max(self.completed.values(), default=0) > 1,
-            "two leases were told of one job": max(self.told.values(), default=0) > 1,
+            "two leases were confirmed for one job": max(self.confirmed.values(), default=0) > 1,
             f"{self.accepted_late} late calls were accepted": self.accepted_late,
-            "nobody was late": not self.refused_late,
-            "nobody crashed": not self.crashes,
+            "no worker was late": not self.refused_late,
+            "no worker crashed": not self.crashes,
         }
         return [defect for defect, is_there in found.items() if is_there]
 
 
 def hammer(open_store: OpenStore, *, seconds: float, folder: Path, seed: int) -> Outcome:
-    """Work for so long, then finish what is left, and tell what the workers were told."""
+    """Work for so long, then finish what is left, and report what the workers were answered."""
     dice, names, crashes = random.Random(seed), count(), 0
     store = open_store()
     pages = count()
@@ -156,7 +156,7 @@ class _Journal:
 
 
 def _work(open_store: OpenStore, folder: Path, number: int) -> None:
-    """Until somebody kills it, or it dies of itself."""
+    """Until it is killed, or dies by itself."""
     dice, journal = random.Random(number), _Journal(folder, f"worker-{number}")
     store = open_store()
     ways = {_promptly: 10, _in_part: 4, _slowly: 2, _late: 6, _never: 2}
@@ -193,20 +193,20 @@ def _slowly(store: JobStore, lease: Lease, journal: _Journal, dice: random.Rando
 
 
 def _late(store: JobStore, lease: Lease, journal: _Journal, dice: random.Random) -> None:
-    """Comes back when its jobs are somebody else's: all that it does is refused."""
+    """Comes back when its jobs have another owner: all that it does is refused."""
     time.sleep(LEASE.total_seconds() + dice.uniform(0.05, 0.5))
-    store.recover_stale()  # maybe somebody else did
+    store.recover_stale()  # another worker may have done it
     # Whoever comes next takes them; sometimes it is the same worker in its second life.
     heir = dice.choice((journal.name, f"heir of {journal.name}"))
     inherited = store.lease(owner=heir, model=MODEL, limit=10 * PAGE, token=f"{lease.token}-heir")
     released = store.release(lease, lease.job_ids) if dice.random() < 0.5 else 0
     extended = store.heartbeat(lease, lease.job_ids).done if dice.random() < 0.5 else ()
-    settled = store.complete(lease, lease.job_ids)
+    completed = store.complete(lease, lease.job_ids)
     journal.note(
         token=lease.token,
-        done=settled.done,
-        refused_late=len(settled.lost),
-        accepted_late=len(settled.done) + len(extended) + released,
+        done=completed.done,
+        refused_late=len(completed.lost),
+        accepted_late=len(completed.done) + len(extended) + released,
     )
     journal.completed(inherited, store)
 
@@ -233,13 +233,13 @@ def _anybody_late(folder: Path) -> bool:
 
 def _judged(store: JobStore, folder: Path, *, jobs: int, crashes: int) -> Outcome:
     notes = _notes(folder)
-    told = {(job_id, note["token"]) for note in notes for job_id in note.get("done", ())}
+    confirmed = {(job_id, note["token"]) for note in notes for job_id in note.get("done", ())}
     events = store.events.recent(kind="jobs.completed", limit=1_000_000)
     return Outcome(
         jobs=jobs,
         status=store.get_queue_status(),
         completed=Counter(job_id for event in events for job_id in event.job_ids),
-        told=Counter(job_id for job_id, _ in told),
+        confirmed=Counter(job_id for job_id, _ in confirmed),
         refused_late=sum(note.get("refused_late", 0) for note in notes),
         accepted_late=sum(note.get("accepted_late", 0) for note in notes),
         crashes=crashes,

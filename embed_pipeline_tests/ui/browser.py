@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 PATIENCE_MS = 60_000
-"""For the slowest page on a busy machine; nobody waits longer than a page needs."""
+"""For the slowest page on a busy machine; a test waits no longer than its page needs."""
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 

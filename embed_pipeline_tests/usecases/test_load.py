@@ -83,6 +83,7 @@ def test_columns_follow_the_mapping(file: Path) -> None:
         ('["text", 7]', "has a list with something else than strings"),
         ("[" * 100_000, "has a list with something else than strings"),
         (json.dumps(["\ud800"]), "Entity 'a': its text is not valid Unicode"),
+        (f"[{'1' * 5_000}]", "has a list with something else than strings"),
     ],
 )
 def test_cell_that_no_store_could_keep_is_a_bad_row(file: Path, cell: str, reason: str) -> None:

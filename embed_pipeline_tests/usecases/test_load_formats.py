@@ -16,6 +16,7 @@ from embed_pipeline.domain.entity import EntityMapping, NewEntity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
 from embed_pipeline.usecases.files.formats import FORMATS, BadRow, format_of
+from embed_pipeline.usecases.files.formats.row import CELL_TOO_LONG, LONGEST_CELL
 from embed_pipeline.usecases.files.load import load_file
 from embed_pipeline_tests.worker.scene import World
 
@@ -110,6 +111,8 @@ def test_loading_the_same_file_again_changes_nothing(
         ('{"name": "a", "uid": "a\\u0000b"}', "Entity 'a\\x00b': its key holds a NUL character"),
         (b'{"name": "\xff"}', "is not UTF-8 text"),
         ("[" * 1_000_000, "is nested too deep"),
+        (f'{{"name": "a", "uid": {"1" * 5_000}}}', "has a number with too many digits"),
+        (f'{{"name": "a", "observations": ["{"x" * LONGEST_CELL}", "x"]}}', CELL_TOO_LONG),
     ],
 )
 def test_bad_line_is_reported_and_costs_no_other(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
+from typing import Protocol
 
 from embed_pipeline.domain.breaker import (
     GRAPH,
@@ -98,6 +100,10 @@ class SwitchBoard(ports.SwitchBoard):
         return self._database.write(work)
 
 
+class _Decide(Protocol):
+    def __call__(self, before: Breaker, /, *, now: datetime) -> Breaker: ...
+
+
 class Breakers(ports.Breakers):
     def __init__(self, database: QueueDatabase) -> None:
         self._database = database
@@ -106,19 +112,14 @@ class Breakers(ports.Breakers):
         return self._database.read(breaker_of(name).read)
 
     def trip(self, name: str, *, seen: int, error: FailureRecord) -> Breaker:
-        def work(transaction: Transaction) -> Breaker:
-            before = breaker_of(name).lock(transaction)
-            after = tripped(before, seen=seen, now=transaction.now, reason=error.message)
-            if after is not before:
-                breaker_of(name).save(transaction, after)
-                note_failures(transaction, [error])
-                transaction.record("breaker.opened", reason=error.message, breaker=name)
-                transaction.announce(
-                    "breaker.opened", breaker=name, reason=error.message, until=after.until
-                )
-            return after
+        reason = error.message
 
-        return self._database.write(work)
+        def record(transaction: Transaction, opened: Breaker) -> None:
+            note_failures(transaction, [error])
+            transaction.record("breaker.opened", reason=reason, breaker=name)
+            transaction.announce("breaker.opened", breaker=name, reason=reason, until=opened.until)
+
+        return self._change(name, partial(tripped, seen=seen, reason=reason), record)
 
     def claim_probe(self, name: str) -> Breaker | None:
         def work(transaction: Transaction) -> Breaker | None:
@@ -131,23 +132,29 @@ class Breakers(ports.Breakers):
         return self._database.write(work)
 
     def give_back_probe(self, name: str, *, seen: int) -> Breaker:
-        def work(transaction: Transaction) -> Breaker:
-            before = breaker_of(name).lock(transaction)
-            after = probe_given_back(before, seen=seen, now=transaction.now)
-            if after is not before:
-                breaker_of(name).save(transaction, after)
-            return after
-
-        return self._database.write(work)
+        return self._change(name, partial(probe_given_back, seen=seen))
 
     def close(self, name: str, *, seen: int) -> Breaker:
+        def record(transaction: Transaction, _: Breaker) -> None:
+            transaction.record("breaker.closed", breaker=name)
+            transaction.announce("breaker.closed", breaker=name)
+
+        return self._change(name, lambda before, *, now: closed(before, seen=seen), record)
+
+    def _change(
+        self,
+        name: str,
+        decide: _Decide,
+        record: Callable[[Transaction, Breaker], None] = lambda transaction, breaker: None,
+    ) -> Breaker:
+        """The breaker as it is after the decision, saved and recorded if that changed it."""
+
         def work(transaction: Transaction) -> Breaker:
             before = breaker_of(name).lock(transaction)
-            after = closed(before, seen=seen)
+            after = decide(before, now=transaction.now)
             if after is not before:
                 breaker_of(name).save(transaction, after)
-                transaction.record("breaker.closed", breaker=name)
-                transaction.announce("breaker.closed", breaker=name)
+                record(transaction, after)
             return after
 
         return self._database.write(work)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from embed_pipeline.domain.job import EmbedJob, JobStatus
 from embed_pipeline.errors import RequestError
@@ -22,6 +24,9 @@ COLUMNS: Columns = {
     if each.name not in _INTERNAL
 }
 
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""A spreadsheet runs a cell of CSV that starts with one of these as a formula."""
+
 ENDED = (JobStatus.COMPLETED, JobStatus.FAILED)
 
 
@@ -32,16 +37,21 @@ def export_jobs(
     status: JobStatus | None = None,
     since: datetime | None = None,
     overwrite: bool = False,
+    spreadsheet: bool = False,
     on_page: Callable[[int], None] = lambda count: None,
 ) -> int:
     """Export all jobs, those of one status, or those that ended since; returns the count.
 
-    A row is the state of its job when its page was read.
+    A row is the state of its job when its page was read. Texts are written exactly as they are;
+    `spreadsheet` puts an apostrophe before those that a spreadsheet would run as a formula.
     """
+    if spreadsheet and path.suffix.lower() != ".csv":
+        raise RequestError("--spreadsheet is for CSV files: other formats hold no formulas.")
+    prepare = _without_formulas if spreadsheet else asdict
     count = 0
     with _open_table(path, overwrite=overwrite) as write:
         for page in _pages(history, status=status, since=since):
-            write([asdict(job) for job in page])
+            write([prepare(job) for job in page])
             count += len(page)
             on_page(count)
     return count
@@ -49,13 +59,17 @@ def export_jobs(
 
 @contextmanager
 def _open_table(path: Path, *, overwrite: bool) -> Iterator[Write]:
-    """The file appears whole, at the end of the block, or not at all."""
+    """The file appears whole, at the end of the block, or not at all.
+
+    It is written under a random name that must be new: a link that was planted under a name that
+    can be guessed would lead to another file.
+    """
     open_writer = writer_of(path)
     if path.exists() and not overwrite:
         raise RequestError(f"{path} is there already: choose another name, or say --overwrite.")
-    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.unfinished")
     try:
-        with open_writer(unfinished, COLUMNS) as write:
+        with unfinished.open("xb") as file, open_writer(file, COLUMNS) as write:
             yield write
         unfinished.replace(path)
     except OSError as error:
@@ -63,6 +77,13 @@ def _open_table(path: Path, *, overwrite: bool) -> Iterator[Write]:
     finally:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
+
+
+def _without_formulas(job: EmbedJob) -> dict[str, Any]:
+    return {
+        name: f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+        for name, value in asdict(job).items()
+    }
 
 
 def _pages(

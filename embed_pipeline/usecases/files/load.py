@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from embed_pipeline.domain.entity import NewEntity
@@ -14,6 +13,9 @@ from embed_pipeline.usecases.files.formats import BadRow, format_of
 from embed_pipeline.worker.context import Services
 
 PAGE = 500
+PAGE_SIZE = 10 * 1024 * 1024
+"""Characters after which a page ends before it has all its rows."""
+
 MOST_LISTED = 20
 """Bad rows that a report lists, so that its size does not depend on the file; all are logged."""
 
@@ -44,12 +46,11 @@ def load_file(
 ) -> LoadReport:
     """Upsert the entities of a CSV, JSON Lines or Parquet file; loading it twice changes nothing.
 
-    One page of rows is in memory at a time, whatever the size of the file.
+    One page of rows is in memory at a time, whatever the size of the file and of its rows.
     """
     kind = format_of(path)
     report = LoadReport(place=kind.place)
-    rows = kind.read(path, services.graph.mapping)
-    while page := list(islice(rows, PAGE)):
+    for page in _pages(kind.read(path, services.graph.mapping)):
         report.rows += len(page)
         bad = [row for row in page if isinstance(row, BadRow)]
         for row in bad:
@@ -59,6 +60,26 @@ def load_file(
         _upsert(services, [row for row in page if isinstance(row, NewEntity)], report)
         on_page(report)
     return report
+
+
+def _pages(rows: Iterable[NewEntity | BadRow]) -> Iterator[list[NewEntity | BadRow]]:
+    page: list[NewEntity | BadRow] = []
+    size = 0
+    for row in rows:
+        page.append(row)
+        size += _size(row)
+        if len(page) == PAGE or size >= PAGE_SIZE:
+            yield page
+            page, size = [], 0
+    if page:
+        yield page
+
+
+def _size(row: NewEntity | BadRow) -> int:
+    if isinstance(row, BadRow):
+        return len(row.reason)
+    values = [row.name, *(value or "" for value in row.properties.values())]
+    return sum(len(value) if isinstance(value, str) else sum(map(len, value)) for value in values)
 
 
 def _upsert(services: Services, entities: list[NewEntity], report: LoadReport) -> None:

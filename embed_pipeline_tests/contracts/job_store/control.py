@@ -103,6 +103,17 @@ class HaltContract:
 
 
 class BreakerContract:
+    def test_switch_and_breakers_are_read_together(self, store: JobStore, clock: FakeClock) -> None:
+        store.switch.pause("by hand")
+        store.breakers.trip(PROVIDER, seen=0, error=TRANSIENT)
+
+        state = store.control_state(provider=PROVIDER)
+
+        assert state.now == clock.now()
+        assert state.switch == store.switch.read()
+        assert state.provider == store.breakers.read(PROVIDER)
+        assert (state.graph.name, state.graph.is_open) == (GRAPH, False)
+
     def test_open_breaker_leases_to_nobody_until_its_pause_is_over(
         self, store: JobStore, clock: FakeClock
     ) -> None:

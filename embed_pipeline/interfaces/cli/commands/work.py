@@ -93,19 +93,32 @@ def export(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing file.")
     ] = False,
+    spreadsheet: Annotated[
+        bool,
+        typer.Option("--spreadsheet", help="CSV for Excel and the like: formulas are escaped."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write jobs to a CSV or Parquet file, with errors and stacks.
 
+    Texts are written exactly as they are, also those that a spreadsheet would run as a formula
+    (`=1+1`). With `--spreadsheet` a cell that starts with =, +, -, @, a tab or a line break gets an
+    apostrophe in front.
+
     Example: `embed-pipeline export failures.parquet --status failed`
     """
-    with session.job_store() as (jobs, _), progress("Exporting") as update:
+    with (
+        session.job_store() as (jobs, _),
+        terminated_like_ctrl_c(),
+        progress("Exporting") as update,
+    ):
         count = export_jobs(
             jobs.history,
             file,
             status=status,
             since=since and since.replace(tzinfo=UTC),
             overwrite=overwrite,
+            spreadsheet=spreadsheet,
             on_page=lambda done: update(done, "jobs"),
         )
     say(f"Wrote {count:,} jobs to {file}.", {"jobs": count, "file": str(file)}, as_json=as_json)

@@ -20,7 +20,7 @@ from neo4j.exceptions import (
 from embed_pipeline.errors import SchemaMissing, StoreBusy, StoreUnavailable
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.stores.neo4j.driver.error_codes import fault_of
-from embed_pipeline.stores.neo4j.driver.pool import ConnectionOptions, DriverReference
+from embed_pipeline.stores.neo4j.driver.pool import ConnectionOptions, DriverReference, early_begin
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -180,7 +180,7 @@ class Neo4jDatabase:
         def run(transaction: neo4j.ManagedTransaction) -> T:
             return work(Tx(transaction, self))
 
-        with self._translated_errors(), self._session(mode) as session:
+        with self._translated_errors(), self._session(mode) as session, early_begin(session):
             if mode == "READ":
                 return session.execute_read(run)
             return session.execute_write(run)

@@ -12,10 +12,10 @@ from embed_pipeline.stores.neo4j.queue.session import Session
 from embed_pipeline.stores.queue.transaction import Transaction
 
 SAMPLE = 2_000
-"""Jobs that one look goes through."""
+"""Jobs that one call reads."""
 
 _PLACE = "recovery"
-"""The document that remembers where the last look stopped."""
+"""The document that remembers where the last call stopped."""
 
 
 def terms(max_attempts: int) -> dict[str, int]:
@@ -29,7 +29,7 @@ def terms(max_attempts: int) -> dict[str, int]:
 
 
 class Survey:
-    """Looks through the jobs, a sample at each call, for what no index would find.
+    """Reads the jobs, a sample at each call, for what no index would find.
 
     That is jobs without an end of lease, and jobs that were written after set-up without our
     fields, which are adopted. It remembers where it stopped, so that every job has its turn.
@@ -41,28 +41,28 @@ class Survey:
         self._max_attempts = max_attempts
 
     def next_unended(self) -> list[JobId]:
-        after, seen = self._look()
+        after, seen = self._read_sample()
         self._move_on(after, seen)
         return list(seen["unended"])
 
     def has_unended(self) -> bool:
-        """Where there is one the place stays, so that the recovery which follows looks there."""
-        after, seen = self._look()
+        """Where there is one the place stays, so that the next recovery reads there."""
+        after, seen = self._read_sample()
         if not seen["unended"]:
             self._move_on(after, seen)
         return bool(seen["unended"])
 
-    def _look(self) -> tuple[str, Row]:
+    def _read_sample(self) -> tuple[str, Row]:
         place = self._transaction.state(_PLACE)
         after = place["after"] if place else ""
-        seen = self._session.one(recovery.LOOK_AT_JOBS, after=after, sample=SAMPLE)
+        seen = self._session.one(recovery.READ_SAMPLE, after=after, sample=SAMPLE)
         if seen["foreign"]:
             self._adopt(seen["foreign"])
         return after, seen
 
     def _move_on(self, after: str, seen: Row) -> None:
         """Round and round; a short queue is seen as a whole."""
-        following = seen["last"] if seen["looked"] == SAMPLE else ""
+        following = seen["last"] if seen["jobs_read"] == SAMPLE else ""
         if following != after:
             self._transaction.set_state(_PLACE, {"after": following})
 

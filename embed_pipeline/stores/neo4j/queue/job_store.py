@@ -1,4 +1,4 @@
-"""The two verbs that are different on Neo4j: cleanup by APOC, and the look for stale jobs."""
+"""The two verbs that are different on Neo4j: cleanup by APOC, and the check for stale jobs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Neo4jJobStore(QueueJobStore):
         self._said_so = False
 
     def has_stale(self) -> bool:
-        """Indexes first; then a look at some jobs that may be in none, which adopts them."""
+        """Indexes first; then a sample of jobs that may be in none of them, which are adopted."""
         return super().has_stale() or self._queue.write(
             lambda transaction: transaction.jobs.survey.has_unended()
         )

@@ -1,6 +1,6 @@
 """Between nodes and values: the only place that knows how things are written down.
 
-Moments are epoch milliseconds, as the server's own clock gives them. A property that is null is
+Times are epoch milliseconds, as the server's own clock gives them. A property that is null is
 not there at all, and jobs of other programs may lack what we added: missing means its default.
 """
 
@@ -67,7 +67,7 @@ def known_job_of(node: Properties) -> KnownJob:
         status=status_of(node["status"]),
         fail_code=_text(node["fail_code"]),
         priority=_READERS["priority"](node["priority"]),
-        available_at=_moment(node["available_at"]) or EPOCH,
+        available_at=_time(node["available_at"]) or EPOCH,
         again=_READERS["again"](node["again"]),
     )
 
@@ -120,7 +120,8 @@ def _name(value: object) -> str:
 
 
 def _count(default: int) -> Callable[[object], int]:
-    """Numbers of JavaScript are floats; the largest are none, as little as a text is."""
+    """JavaScript clients store integers as floats. Floats too large to be a count, and strings,
+    fall back to the default."""
 
     def read(value: object) -> int:
         if type(value) is int and value >= 0:
@@ -130,7 +131,7 @@ def _count(default: int) -> Callable[[object], int]:
     return read
 
 
-def _moment(value: object) -> datetime | None:
+def _time(value: object) -> datetime | None:
     if type(value) is int and FIRST_MS <= value <= LAST_MS:
         return from_ms(value)
     return moment_of(value)
@@ -157,17 +158,17 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "version": _name,
     "status": status_of,
     "priority": _count(DEFAULT_PRIORITY),
-    "created_at": _moment,
-    "available_at": _moment,
-    "processed_at": _moment,
+    "created_at": _time,
+    "available_at": _time,
+    "processed_at": _time,
     "lock_owner": _text,
-    "lock_until": _moment,
+    "lock_until": _time,
     "lease_token": _text,
-    "last_heartbeat_at": _moment,
+    "last_heartbeat_at": _time,
     "attempts": _count(0),
     "max_attempts": _count(3),
     "recoveries": _count(0),
-    "recovered_at": _moment,
+    "recovered_at": _time,
     "strikes": _count(0),
     "force": lambda value: value is True,
     "again": lambda value: _AGAIN.get(value, Again.NO) if type(value) is int else Again.NO,

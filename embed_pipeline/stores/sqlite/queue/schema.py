@@ -107,7 +107,7 @@ def prepare(connection: sqlite3.Connection) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Another process may have been quicker between the look and the lock.
+        # Another process may have been quicker between the check and the lock.
         found = _version(connection)
         if found <= VERSION:
             steps = (

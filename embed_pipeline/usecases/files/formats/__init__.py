@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
 from embed_pipeline.domain.entity import EntityMapping, NewEntity
 from embed_pipeline.errors import RequestError
@@ -21,7 +21,7 @@ from embed_pipeline.usecases.files.formats.row import BadRow, Columns, Write
 __all__ = ["FORMATS", "BadRow", "Columns", "Format", "Write", "format_of", "writer_of"]
 
 Read = Callable[[Path, EntityMapping], Iterator[NewEntity | BadRow]]
-OpenWriter = Callable[[Path, Columns], AbstractContextManager[Write]]
+OpenWriter = Callable[[BinaryIO, Columns], AbstractContextManager[Write]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,24 +8,31 @@ from pathlib import Path
 
 from embed_pipeline.domain.entity import EntityMapping, NewEntity
 from embed_pipeline.errors import RequestError
-from embed_pipeline.usecases.files.formats.row import BadRow, entity_of, known_columns, readable
-
-LONGEST_LINE = 50 * 1024 * 1024
+from embed_pipeline.usecases.files.formats.row import (
+    LONGEST_ROW,
+    PIECE,
+    ROW_TOO_LONG,
+    BadRow,
+    entity_of,
+    known_columns,
+    readable,
+)
 
 
 def read_jsonl(path: Path, mapping: EntityMapping) -> Iterator[NewEntity | BadRow]:
     """Lines are decoded one by one, so a line that is not UTF-8 spoils no other."""
     with readable(path), path.open("rb") as file:
         number = 0
-        while line := file.readline(LONGEST_LINE):
+        while line := file.readline(LONGEST_ROW + 1):
             number += 1
             if number == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")
                 _refuse_a_single_list(path, line)
-            if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
-                yield BadRow(line=number, reason="is too long; the rest of the file was not read")
-                return
-            if line.strip():
+            if len(line) > LONGEST_ROW:
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(PIECE)
+                yield BadRow(line=number, reason=ROW_TOO_LONG)
+            elif line.strip():
                 yield _entity(line, mapping, number)
 
 
@@ -45,6 +52,9 @@ def _entity(line: bytes, mapping: EntityMapping, number: int) -> NewEntity | Bad
         return BadRow(line=number, reason=f"is not JSON: {error.msg}")
     except RecursionError:
         return BadRow(line=number, reason="is nested too deep")
+    except ValueError:
+        # Python refuses to parse integers of more than 4,300 digits.
+        return BadRow(line=number, reason="has a number with too many digits")
     if not isinstance(values, dict):
         return BadRow(line=number, reason="is not a JSON object")
     if unknown := sorted(values.keys() - known_columns(mapping)):

@@ -8,9 +8,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+import numpy.typing as npt
+
 from embed_pipeline.domain.entity import EntityMapping, NewEntity
 from embed_pipeline.errors import ConfigurationError, RequestError
 from embed_pipeline.usecases.files.formats.row import (
+    CELL_TOO_LONG,
+    LONGEST_CELL,
+    LONGEST_ROW,
+    ROW_TOO_LONG,
     BadRow,
     Columns,
     Write,
@@ -19,12 +26,17 @@ from embed_pipeline.usecases.files.formats.row import (
     readable,
 )
 
-BATCH = 500
+BATCH = 16
+"""Few rows, because the length of their strings is known only after decoding."""
 BUFFER = 1024 * 1024
+SUSPICIOUS = 20
+"""Texts compress by less; what was compressed by more may be one long string many times."""
+
+TEXTS = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
 
 
 def read_parquet(path: Path, mapping: EntityMapping) -> Iterator[NewEntity | BadRow]:
-    """A batch of rows in memory at a time; rows are numbered from 1."""
+    """A few rows in memory at a time, by their bytes; rows are numbered from 1."""
     pa = _pyarrow()
     try:
         with (
@@ -33,18 +45,78 @@ def read_parquet(path: Path, mapping: EntityMapping) -> Iterator[NewEntity | Bad
             closing(_opened(pa, file)) as table,
         ):
             check_columns(path, table.schema_arrow.names, mapping)
-            number = 0
+            _check_types(pa, path, table.schema_arrow)
+            number = 1
             for batch in table.iter_batches(batch_size=BATCH):
-                for values in batch.to_pylist():
-                    number += 1
-                    yield entity_of(values, mapping, line=number)
+                yield from _entities(pa, batch, mapping, first=number)
+                number += batch.num_rows
     except pa.ArrowInvalid as error:
         reason = str(error).partition(".")[0]
         raise RequestError(f"{path} is no Parquet file, or is damaged: {reason}.") from error
 
 
+def _entities(
+    pa: Any, batch: Any, mapping: EntityMapping, *, first: int
+) -> Iterator[NewEntity | BadRow]:
+    """Sizes are checked before any value becomes a Python object."""
+    sizes = np.array([_sizes(pa, column) for column in batch.columns])
+    cells, rows = sizes.max(axis=0).tolist(), sizes.sum(axis=0).tolist()
+    start = 0
+    while start < batch.num_rows:
+        if cells[start] > LONGEST_CELL or rows[start] > LONGEST_ROW:
+            reason = CELL_TOO_LONG if cells[start] > LONGEST_CELL else ROW_TOO_LONG
+            yield BadRow(line=first + start, reason=reason)
+            start += 1
+            continue
+        end, size = start + 1, rows[start]
+        while end < batch.num_rows and size + rows[end] <= LONGEST_CELL:
+            size += rows[end]
+            end += 1
+        for line, values in enumerate(batch.slice(start, end - start).to_pylist(), first + start):
+            yield entity_of(values, mapping, line=line)
+        start = end
+
+
+def _sizes(pa: Any, array: Any) -> npt.NDArray[np.int64]:
+    """Bytes of each value; a list counts 8 more for each of its items."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return _numbers(pa.array(_sizes(pa, array.dictionary)).take(array.indices))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        ends = np.cumsum(_numbers(pa.compute.list_value_length(array)))
+        sums = np.concatenate([[0], np.cumsum(_sizes(pa, array.flatten()) + 8)])
+        return np.diff(sums[ends], prepend=0)
+    if str(kind) in TEXTS:
+        return _numbers(pa.compute.binary_length(array.cast(pa.large_binary())))
+    return np.full(len(array), 8)
+
+
+def _numbers(array: Any) -> npt.NDArray[np.int64]:
+    numbers: npt.NDArray[np.int64] = array.fill_null(0).to_numpy(zero_copy_only=False)
+    return numbers.astype(np.int64)
+
+
+def _check_types(pa: Any, path: Path, schema: Any) -> None:
+    """Refuse columns that can hold no text, and whose size only reading them would show."""
+    refused = []
+    for field in schema:
+        kind = field.type
+        if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            kind = kind.value_type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        plain = pa.types.is_primitive(kind) or pa.types.is_null(kind)
+        if not (plain or str(kind) in TEXTS):
+            refused.append(field.name)
+    if refused:
+        raise RequestError(
+            f"{path} has columns that are neither strings nor lists of strings: "
+            f"{', '.join(refused)}."
+        )
+
+
 @contextmanager
-def parquet_writer(path: Path, columns: Columns) -> Iterator[Write]:
+def parquet_writer(file: BinaryIO, columns: Columns) -> Iterator[Write]:
     pa = _pyarrow()
     kinds = {
         str: pa.string(),
@@ -54,7 +126,7 @@ def parquet_writer(path: Path, columns: Columns) -> Iterator[Write]:
     }
     # Declared, because the first rows may hold nothing but nulls in a column.
     schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
-    with pa.parquet.ParquetWriter(path, schema) as writer:
+    with pa.parquet.ParquetWriter(file, schema) as writer:
 
         def write(rows: Sequence[Mapping[str, Any]]) -> None:
             plain = [{name: row[name] for name in columns} for row in rows]
@@ -64,14 +136,35 @@ def parquet_writer(path: Path, columns: Columns) -> Iterator[Write]:
 
 
 def _opened(pa: Any, file: BinaryIO) -> Any:
-    """Read in small buffers: by default pyarrow takes a whole row group into memory."""
-    return pa.parquet.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER)
+    """Read in small buffers: by default pyarrow takes a whole row group into memory.
+
+    Suspicious columns keep their strings in dictionaries. Otherwise one long string is copied for
+    each of its uses, and a file of 2 kB takes gigabytes. The other columns do without: pyarrow
+    collects in a dictionary all the strings of a row group.
+    """
+    metadata = pa.parquet.read_metadata(file)
+    file.seek(0)
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
+    suspicious = {
+        chunk.path_in_schema
+        for chunk in chunks
+        if chunk.total_uncompressed_size > SUSPICIOUS * chunk.total_compressed_size
+    }
+    return pa.parquet.ParquetFile(
+        file,
+        metadata=metadata,
+        read_dictionary=sorted(suspicious),
+        pre_buffer=False,
+        buffer_size=BUFFER,
+    )
 
 
 def _pyarrow() -> Any:
     """Imported only for a Parquet file."""
     try:
         import pyarrow as pa  # type: ignore[import-untyped]
+        import pyarrow.compute  # type: ignore[import-untyped]
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ModuleNotFoundError as error:
         if error.name != "pyarrow":

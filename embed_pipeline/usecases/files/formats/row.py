@@ -18,6 +18,16 @@ Columns = Mapping[str, type]
 Write = Callable[[Sequence[Mapping[str, Any]]], None]
 """Appends rows to a table."""
 
+LONGEST_CELL = 10 * 1024 * 1024
+LONGEST_ROW = 50 * 1024 * 1024
+"""In bytes or characters, whichever the format counts. A longer row is a bad row."""
+
+CELL_TOO_LONG = "has a cell longer than 10 MB"
+ROW_TOO_LONG = "is longer than 50 MB"
+
+PIECE = 1024 * 1024
+"""How much of a line that is too long is in memory while its end is searched."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRow:
@@ -54,6 +64,8 @@ def entity_of(
     values: Mapping[str, object], mapping: EntityMapping, *, line: int
 ) -> NewEntity | BadRow:
     """From strings, lists of strings and None; a key may also be a whole number."""
+    if any(_length(value) > LONGEST_CELL for value in values.values()):
+        return BadRow(line=line, reason=CELL_TOO_LONG)
     try:
         entity = NewEntity(
             name=_text(values, mapping.name),
@@ -71,6 +83,12 @@ def entity_of(
     except (ValueError, RequestError) as error:
         return BadRow(line=line, reason=str(error).removesuffix("."))
     return entity
+
+
+def _length(value: object) -> int:
+    if isinstance(value, str):
+        return len(value)
+    return sum(map(_length, value)) if isinstance(value, list) else 0
 
 
 def _text(values: Mapping[str, object], column: str) -> str:

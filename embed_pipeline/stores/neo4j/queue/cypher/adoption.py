@@ -7,9 +7,9 @@ Only set-up may read every job.
 from __future__ import annotations
 
 from embed_pipeline.stores.encoding import FIRST_MS, LAST_MS
-from embed_pipeline.stores.neo4j.queue.cypher.parts import LOCK, NOW, TIER_AFTER_STRIKES
+from embed_pipeline.stores.neo4j.queue.cypher.parts import IS_FOREIGN, LOCK, NOW, TIER_AFTER_STRIKES
 
-# A job without one of these four is left alone, `adoption` tells of it.
+# A job without one of these four is left alone, `adoption` names it.
 _CAN_BE_ADOPTED = """
 all(name IN [job.id, job.entity_uid, job.model, job.version] WHERE name IS :: STRING NOT NULL)
 """
@@ -18,10 +18,10 @@ all(name IN [job.id, job.entity_uid, job.model, job.version] WHERE name IS :: ST
 _IS_OURS = f"""
 all(number IN [job.tier, job.attempts, job.max_attempts] WHERE number IS :: INTEGER NOT NULL)
 AND all(number IN [job.rank, job.strikes, job.recoveries] WHERE number IS :: INTEGER)
-AND all(moment IN [job.created_at, job.available_at] WHERE moment IS :: INTEGER NOT NULL)
-AND all(moment IN [job.created_at, job.available_at, job.lock_until, job.processed_at,
+AND all(time IN [job.created_at, job.available_at] WHERE time IS :: INTEGER NOT NULL)
+AND all(time IN [job.created_at, job.available_at, job.lock_until, job.processed_at,
                    job.last_heartbeat_at, job.recovered_at]
-        WHERE moment IS :: INTEGER AND coalesce({FIRST_MS} <= moment <= {LAST_MS}, true))
+        WHERE time IS :: INTEGER AND coalesce({FIRST_MS} <= time <= {LAST_MS}, true))
 AND job.priority IS :: INTEGER NOT NULL AND $lowest <= job.priority <= $highest
 AND CASE job.status WHEN 'pending' THEN job.rank IS NOT NULL
                     WHEN 'processing' THEN job.lock_until IS NOT NULL
@@ -29,13 +29,13 @@ AND CASE job.status WHEN 'pending' THEN job.rank IS NOT NULL
                     WHEN 'failed' THEN job.processed_at IS NOT NULL ELSE true END
 """
 
-# Null for what is no number of times, and for what is no moment: a text, or one in another unit.
+# Null for what is not a count, and for what is not a time: a text, or a number in another unit.
 _NUMBERS = """
 [value IN [job.attempts, job.max_attempts, job.strikes, job.recoveries] |
     CASE WHEN toIntegerOrNull(value) >= 0 THEN toIntegerOrNull(value) END]
 """
-_MOMENTS = f"""
-[moment IN [value IN [job.created_at, job.available_at, job.lock_until, job.processed_at,
+_TIMES = f"""
+[time IN [value IN [job.created_at, job.available_at, job.lock_until, job.processed_at,
                       job.last_heartbeat_at, job.recovered_at] |
     CASE WHEN {FIRST_MS} <= value <= {LAST_MS} THEN toInteger(value)
          WHEN value IS :: ZONED DATETIME NOT NULL THEN value.epochMillis
@@ -43,16 +43,16 @@ _MOMENTS = f"""
             THEN datetime({{datetime: value, timezone: 'Z'}}).epochMillis
          WHEN value IS :: DATE NOT NULL
             THEN datetime({{date: value, timezone: 'Z'}}).epochMillis END] |
-    CASE WHEN {FIRST_MS} <= moment <= {LAST_MS} THEN moment END]
+    CASE WHEN {FIRST_MS} <= time <= {LAST_MS} THEN time END]
 """
 
-# One without an end of lease is stale; one that ended nobody knows when ended just now, so that it
-# is seen for a whole retention.
+# A job without an end of lease is stale. One that ended at an unknown time counts as ended now, so
+# that it is kept for a whole retention.
 _ADOPT = f"""
     {LOCK}
     WITH job, {NOW} AS now, coalesce(toIntegerOrNull(job.priority), $priority) AS asked,
-         {_NUMBERS} AS numbers, {_MOMENTS} AS moments
-    WITH job, now, numbers, moments, coalesce(moments[0], now) AS created_at,
+         {_NUMBERS} AS numbers, {_TIMES} AS times
+    WITH job, now, numbers, times, coalesce(times[0], now) AS created_at,
          CASE WHEN asked < $lowest THEN $lowest
               WHEN asked > $highest THEN $highest ELSE asked END AS priority
     SET job.priority = priority,
@@ -62,13 +62,13 @@ _ADOPT = f"""
         job.strikes = numbers[2],
         job.recoveries = numbers[3],
         job.created_at = created_at,
-        job.available_at = coalesce(moments[1], created_at),
+        job.available_at = coalesce(times[1], created_at),
         job.lock_until = CASE job.status
-            WHEN 'processing' THEN coalesce(moments[2], created_at) END,
+            WHEN 'processing' THEN coalesce(times[2], created_at) END,
         job.processed_at = CASE WHEN job.status IN ['completed', 'failed']
-            THEN coalesce(moments[3], now) END,
-        job.last_heartbeat_at = moments[4],
-        job.recovered_at = moments[5]
+            THEN coalesce(times[3], now) END,
+        job.last_heartbeat_at = times[4],
+        job.recovered_at = times[5]
     SET {TIER_AFTER_STRIKES}
     RETURN job.id AS id
 """
@@ -86,7 +86,7 @@ RETURN count(id) AS adopted
 ADOPT_THESE = f"""
 UNWIND $ids AS foreign
 MATCH (job:EmbedJob {{id: foreign}})
-WHERE NOT job.tier IS :: INTEGER NOT NULL AND {_CAN_BE_ADOPTED}
+WHERE {IS_FOREIGN} AND {_CAN_BE_ADOPTED}
 CALL (job) {{
 {_ADOPT}
 }}

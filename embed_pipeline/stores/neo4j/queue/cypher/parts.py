@@ -1,9 +1,9 @@
 """What the statements on jobs are made of, and the rules that they all keep.
 
-A write takes the job's lock by writing a property, then looks again: whatever an index or an
+A write takes the job's lock by writing a property, then checks again: whatever an index or an
 earlier read said may be old by then. Out of pending a job goes only under the lock node of
-leases (lease, cancel), so that these need no second look. Ids come sorted, so that nobody waits in
-a circle. A statement that locks for a decision returns one row: what it holds, and the time
+leases (lease, cancel), so that these need no second check. Ids come sorted, so that no two wait
+in a circle. A statement that locks for a decision returns one row: what it holds, and the time
 behind the locks.
 
 `$now` is the injected clock in milliseconds; null means the server's. What is compared uses
@@ -43,6 +43,12 @@ IS_HELD = "job.status = 'processing' AND job.lock_owner = $owner AND job.lease_t
 
 # A job of another program that cannot be named so is passed over: no list of ids could hold it.
 HAS_ID = "job.id IS :: STRING NOT NULL"
+
+# Only we write a tier, never as a float; and only pending jobs have a rank, which a program that
+# makes a job pending does not know.
+IS_FOREIGN = """
+(NOT job.tier IS :: INTEGER NOT NULL OR (job.status = 'pending' AND job.rank IS NULL))
+"""
 
 UNLOCKED = "job.lock_owner = null, job.lock_until = null, job.lease_token = null"
 

@@ -17,7 +17,7 @@ from embed_pipeline.stores.neo4j.queue.cypher.parts import (
     OF_ENTITY,
 )
 
-# A moment of any other type would come first, and hide all that are due.
+# A time of any other type would come first, and hide all that are due.
 NEXT_DUE = f"""
 {EACH_RANK}
 {EACH_TIER}

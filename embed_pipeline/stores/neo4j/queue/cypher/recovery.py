@@ -9,6 +9,7 @@ from embed_pipeline.stores.neo4j.queue.cypher.parts import (
     BY_TURN,
     FRESH_START,
     HAS_ID,
+    IS_FOREIGN,
     LOCK,
     NOW,
     OF_ENTITY,
@@ -19,16 +20,15 @@ from embed_pipeline.stores.neo4j.queue.cypher.parts import (
 _IS_STALE = f"job.status = 'processing' AND (job.lock_until IS NULL OR job.lock_until < {NOW})"
 
 # A job that another program left without an end of lease is in no index on it, and one that it
-# wrote without our fields in none of those that leases and counts use: only we write a tier, and
-# never as a float.
-LOOK_AT_JOBS = """
-CALL () {
+# wrote, or made pending, without our fields is in none of those that leases and counts use.
+READ_SAMPLE = f"""
+CALL () {{
     MATCH (job:EmbedJob) WHERE job.id > $after RETURN job ORDER BY job.id LIMIT $sample
-}
-RETURN count(job) AS looked, max(job.id) AS last,
+}}
+RETURN count(job) AS jobs_read, max(job.id) AS last,
        collect(CASE WHEN job.status = 'processing' AND job.lock_until IS NULL THEN job.id END)
        AS unended,
-       collect(CASE WHEN NOT job.tier IS :: INTEGER NOT NULL THEN job.id END) AS foreign
+       collect(CASE WHEN {IS_FOREIGN} THEN job.id END) AS foreign
 """
 
 # One that was taken in just now has an end of lease, and is found both ways.
@@ -74,7 +74,7 @@ SET job.status = 'pending', job.available_at = {REAL_NOW}, job.again = null, {RA
 RETURN collect(job.id) AS done
 """
 
-# Found by place, and looked at again under the lock: a job revived meanwhile stays.
+# Found by place, and checked again under the lock: a job revived meanwhile stays.
 ENDED_JOBS = f"""
 MATCH (job:EmbedJob) {BY_END}
 WHERE job.status = $status AND job.processed_at < $cutoff AND job.id IS NOT NULL
