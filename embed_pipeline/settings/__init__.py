@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embed_pipeline.settings.groups.general import Environment, LogFormat, LogLevel, LogSettings
-from embed_pipeline.settings.groups.profiles import IN_PROCESS, ProviderName
+from embed_pipeline.settings.groups.profiles import IN_PROCESS, ProviderName, address_variables
 from embed_pipeline.settings.groups.provider import ProviderSettings
 from embed_pipeline.settings.groups.queue import QueueSettings
 from embed_pipeline.settings.groups.reaper import ReaperSettings
@@ -26,5 +26,6 @@ __all__ = [
     "Settings",
     "StoreName",
     "StoreSettings",
+    "address_variables",
     "load_settings",
 ]

@@ -25,6 +25,7 @@ Document = dict[str, Any]
 """A small JSON object that all workers share."""
 
 JOB_FIELDS = tuple(field.name for field in fields(EmbedJob))
+JOB_TIMES = tuple(field.name for field in fields(EmbedJob) if "datetime" in str(field.type))
 
 STATUSES = {status.value: status for status in JobStatus}
 """By value; the enum's own lookup costs ten times as much, and is made for every job."""

@@ -11,6 +11,18 @@ from embed_pipeline.worker.stop import StopReason
 MOST_FAILURES = 100
 """How many failures a report lists; all are counted, and kept in the queue."""
 
+STORED = {
+    "embedded": ("vectors_embedded", "Vectors made by the provider."),
+    "reused": ("vectors_reused", "Vectors reused, so not paid for again."),
+    "requests": ("provider_requests", "Requests sent to the provider."),
+    "tokens": ("provider_tokens", "Tokens sent to the provider, which it charges for."),
+    "truncated": (
+        "inputs_truncated",
+        "Texts cut because they were longer than the model accepts.",
+    ),
+}
+"""Counts that the queue does not keep by itself: its counter of each, and what Prometheus says."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedJob:
@@ -71,14 +83,7 @@ class RunReport:
         return total
 
     def counters(self) -> dict[str, int]:
-        """What the queue does not count by itself."""
-        return {
-            "vectors_embedded": self.embedded,
-            "vectors_reused": self.reused,
-            "provider_requests": self.requests,
-            "provider_tokens": self.tokens,
-            "inputs_truncated": self.truncated,
-        }
+        return {counter: getattr(self, name) for name, (counter, _) in STORED.items()}
 
     def facts(self) -> dict[str, object]:
         facts: dict[str, object] = {name: getattr(self, name) for name in _COUNTS}

@@ -199,18 +199,27 @@ def test_doctor_finds_a_halted_queue(cli: CommandLine, services: Services) -> No
     assert row["remedy"] == "embed-pipeline resume"
 
 
+@pytest.mark.parametrize(
+    ("provider", "key", "address"),
+    [
+        ("openai", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+        ("azure", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT"),
+    ],
+)
 def test_doctor_finds_a_provider_that_does_not_answer(
-    cli: CommandLine, services: Services, closed_port: int
+    cli: CommandLine, services: Services, closed_port: int, provider: str, key: str, address: str
 ) -> None:
     variables = {
-        "EMBEDDING_PROVIDER": "openai",
-        "OPENAI_API_KEY": "key-for-tests-only",
-        "OPENAI_BASE_URL": f"http://127.0.0.1:{closed_port}/v1",
+        "EMBEDDING_PROVIDER": provider,
+        key: "key-for-tests-only",
+        address: f"http://127.0.0.1:{closed_port}/v1",
     }
 
     asked, not_asked = cli("doctor", "--json", **variables), cli("doctor", "--no-request", "--json")
 
-    assert (asked.code, conditions(asked.json)["provider"]) == (1, "broken")
+    (broken,) = [row for row in asked.json if row["part"] == "provider"]
+    assert (asked.code, broken["condition"]) == (1, "broken")
+    assert broken["remedy"] == f"Check {key}, {address}, EMBEDDING_MODEL and the network."
     assert "provider" not in conditions(not_asked.json)
     assert "key-for-tests-only" not in asked.out
 

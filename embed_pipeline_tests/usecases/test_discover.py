@@ -145,9 +145,33 @@ def test_text_that_another_program_changed_is_found_by_the_stale_walk(world: Wor
 
     report = discover(world.services)
 
-    assert (report.invalid, report.new_jobs) == (1, 1)
+    assert (report.changed, report.invalid, report.new_jobs) == (1, 0, 1)
     world.run()
     assert world.has_vector_of(uid(3), "entity 3\ntheir words")
+
+
+def test_each_entity_counts_once(world: World) -> None:
+    world.fill(4)
+    world.run()
+    world.graph.upsert_entities([entity(1, "changed")], model=MODEL)
+    world.write_as_another_program(uid(2), "their words")
+    shorter = "UPDATE embedding_vectors SET vector = zeroblob(4) WHERE uid = :uid"
+    world.graph.backend.write(lambda tx: tx.all(shorter, uid=uid(3)))
+    add_unqueued(world, 4, 5)
+
+    report = discover(world.services)
+
+    assert (report.missing, report.changed, report.invalid) == (2, 2, 1)
+    assert (report.examined, report.new_jobs, report.queued_already) == (6, 5, 0)
+
+
+def test_entities_that_are_read_again_count_for_the_bound_of_reading(world: World) -> None:
+    add_unqueued(world, *range(6))
+
+    report = discover(world.services, bounds=Bounds(most_read=8))
+
+    assert report.examined == 6
+    assert world.graph.cursor("stale walk") == uid(1), "two of them were read again"
 
 
 def test_stale_walk_goes_on_where_the_last_one_stopped(world: World) -> None:
@@ -157,7 +181,7 @@ def test_stale_walk_goes_on_where_the_last_one_stopped(world: World) -> None:
 
     reports = [discover(world.services, bounds=Bounds(most_read=4)) for _ in range(3)]
 
-    assert [report.invalid for report in reports] == [0, 0, 1]
+    assert [report.changed for report in reports] == [0, 0, 1]
     assert [report.examined for report in reports] == [4, 4, 2]
     assert world.graph.cursor("stale walk") is None, "the next one starts again"
 

@@ -32,7 +32,7 @@ def discover_missing_embeddings(
         "examined": report.examined,
         "missing": report.missing,
         "changed": report.changed,
-        "stale or of another model": report.invalid,
+        "of another model": report.invalid,
         "new jobs": report.new_jobs,
         "queued already": report.queued_already,
         "parked": report.parked,

@@ -15,6 +15,7 @@ from embed_pipeline.domain.embedding import Coverage
 from embed_pipeline.domain.health import HealthStatus
 from embed_pipeline.errors import RequestError
 from embed_pipeline.interfaces.metrics.reader import QueueReading, Reader, Reading
+from embed_pipeline.worker.report import STORED
 
 COUNTERS = {
     "jobs_enqueued": "Jobs added to the queue.",
@@ -27,11 +28,7 @@ COUNTERS = {
     "jobs_recovered": "Jobs returned to the queue after their lease had expired.",
     "jobs_cancelled": "Pending jobs deleted by a person.",
     "jobs_cleaned_up": "Finished jobs deleted after their retention.",
-    "vectors_embedded": "Vectors made by the provider.",
-    "vectors_reused": "Vectors reused, so not paid for again.",
-    "provider_requests": "Requests sent to the provider.",
-    "provider_tokens": "Tokens sent to the provider, which it charges for.",
-    "inputs_truncated": "Texts cut because they were longer than the model accepts.",
+    **dict(STORED.values()),
 }
 """These are 0 from the first scrape on: a rate needs a start."""
 

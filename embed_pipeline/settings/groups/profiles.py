@@ -148,3 +148,13 @@ PROFILES: Mapping[ProviderName, Profile] = {
 }
 ACCESS = {name: profile.access for name, profile in PROFILES.items() if profile.access}
 IN_PROCESS = frozenset(PROFILES.keys() - ACCESS.keys())
+
+
+def address_variables(provider: str) -> list[str]:
+    """The variables with a remote provider's key and address."""
+    return [
+        settings_of(access)[part].variable
+        for name, access in ACCESS.items()
+        if name == provider
+        for part in ("api_key", "base_url")
+    ]

@@ -33,6 +33,7 @@ REMOTE_REQUESTS = 20
 REMOTE_CONCURRENCY = 4
 
 _REMOTE = " and ".join(ACCESS)
+_INSIDE = " and ".join(sorted(IN_PROCESS))
 _NATIVE = ", ".join(
     f"{model}: {dimensions}"
     for model, dimensions in (
@@ -67,7 +68,7 @@ class ProviderSettings:
     send_dimensions: bool | None = setting(
         "EMBEDDING_SEND_DIMENSIONS",
         FLAG,
-        "Whether requests to openai or azure name the dimensions. Models that shorten their"
+        f"Whether requests to {_REMOTE} name the dimensions. Models that shorten their"
         " vectors need it; servers of other models may refuse it.",
         shown="true for text-embedding-3-small and -large, false for other models",
     )
@@ -83,13 +84,13 @@ class ProviderSettings:
         "EMBEDDING_MAX_REQUEST_TOKENS",
         whole("tokens", 16, 10_000_000),
         "How many tokens one request may carry.",
-        shown="openai and azure: 300000, local and mock: without limit",
+        shown=f"{_REMOTE}: 300000, {_INSIDE}: without limit",
     )
     max_input_tokens: int | None = setting(
         "EMBEDDING_MAX_INPUT_TOKENS",
         whole("tokens", 16, 100_000),
         "How many tokens one text may have; a longer one is cut, and its vector marked as such.",
-        shown="openai and azure: 8192, local and mock: without limit",
+        shown=f"{_REMOTE}: 8192, {_INSIDE}: without limit",
     )
     concurrency: int = setting(
         "EMBEDDING_CONCURRENCY",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from embed_pipeline.domain.embedding import Bookmark, VectorDefect
@@ -16,17 +17,19 @@ from embed_pipeline.worker.leasing import ensure_model
 
 PAGE = 500
 CURSOR = "stale walk"
-INVALID = frozenset({VectorDefect.STALE, VectorDefect.WRONG_MODEL, VectorDefect.WRONG_DIMENSION})
 
 
 @dataclass(slots=True, kw_only=True)
 class DiscoveryReport:
-    """Counts that grow while discovery works; `examined` entities were read with their text."""
+    """Counts that grow while discovery works; each entity counts once."""
 
     examined: int = 0
+    """Entities that were read with their text."""
     missing: int = 0
     changed: int = 0
+    """Entities with a vector of an earlier text."""
     invalid: int = 0
+    """Entities with a vector of another model or dimension."""
     new_jobs: int = 0
     queued_already: int = 0
     parked: int = 0
@@ -63,11 +66,13 @@ def discover(
     """Entities without a vector first, then changed ones with a marker, then the rolling walk."""
     ensure_model(services)
     report, bounds = DiscoveryReport(), bounds or Bounds()
+    found: set[EntityUid] = set()
     for entities in chain(
         missing_pages(services, report, bounds),
         _changed_pages(services, report, bounds),
-        _invalid_pages(services, report, bounds),
+        _walk_pages(services, report, bounds, found),
     ):
+        found.update(entity.uid for entity in entities)
         queue_page(services, report, entities)
         on_page(report)
     emit(
@@ -121,18 +126,27 @@ def _changed_pages(
         after = found[-1].uid
 
 
-def _invalid_pages(
-    services: Services, report: DiscoveryReport, bounds: Bounds
+def _walk_pages(
+    services: Services, report: DiscoveryReport, bounds: Bounds, found: Set[EntityUid]
 ) -> Iterator[Sequence[Entity]]:
-    """Vectors of another text or model: a walk that continues where the last discovery stopped."""
-    after = services.graph.cursor(CURSOR)
-    while not bounds.reached(report):
+    """Vectors of another text or model: a walk that continues where the last discovery stopped.
+
+    It reads entities again that this discovery has `found` before. They count for the bound of
+    reading alone. Other entities without a vector are new; the next discovery finds them.
+    """
+    after, again = services.graph.cursor(CURSOR), 0
+    while not (left := replace(bounds, most_read=bounds.most_read - again)).reached(report):
         page = services.graph.walk(
-            model=services.model, defects=INVALID, after=after, size=bounds.page(report)
+            model=services.model, defects=tuple(VectorDefect), after=after, size=left.page(report)
         )
-        report.examined += page.examined
-        report.invalid += len(page.candidates)
-        yield [candidate.entity for candidate in page.candidates]
+        new = [each for each in page.candidates if each.entity.uid not in found]
+        known = len(page.candidates) - len(new)
+        again += known
+        report.examined += page.examined - known
+        defects = Counter(each.defect for each in new)
+        report.changed += defects[VectorDefect.STALE]
+        report.invalid += defects[VectorDefect.WRONG_MODEL] + defects[VectorDefect.WRONG_DIMENSION]
+        yield [each.entity for each in new if each.defect is not VectorDefect.MISSING]
         after = page.next_after
         services.graph.save_cursor(CURSOR, after)
         if after is None:

@@ -14,6 +14,7 @@ from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.diagnosis import Remedy
 from embed_pipeline.domain.window import Denied, Spent
 from embed_pipeline.errors import EmbedPipelineError
+from embed_pipeline.settings import address_variables
 from embed_pipeline.worker.context import Services
 
 PACKAGES = ("dagster", "neo4j", "neo4j-rust-ext", "openai", "pandas", "typer")
@@ -72,8 +73,8 @@ def check_provider(services: Services, *, within_budget: bool = True) -> CheckRe
 
 
 def _remedy_for(provider: str) -> str:
-    if provider == "openai":
-        return "Check OPENAI_API_KEY, OPENAI_BASE_URL, EMBEDDING_MODEL and the network."
+    if variables := address_variables(provider):
+        return f"Check {', '.join(variables)}, EMBEDDING_MODEL and the network."
     return "Check EMBEDDING_PROVIDER and EMBEDDING_MODEL."
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from embed_pipeline.domain.embedding import Coverage
+from embed_pipeline.domain.event import Event
 from embed_pipeline.domain.health import HealthReport
 from embed_pipeline.errors import RequestError
 from embed_pipeline.ports.job_store import JobStore
@@ -15,6 +17,8 @@ from embed_pipeline.worker.context import Services
 
 LATEST = 1_000
 """Events that are read; a run writes a few per batch."""
+PAUSE = timedelta(minutes=10)
+"""Work before a longer pause than this is earlier work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +27,16 @@ class Work:
 
     completed: int = 0
     took: timedelta = timedelta(0)
+    is_whole: bool = True
+    """False if there were more events than are read."""
 
     def __str__(self) -> str:
         if not self.completed:
             return "nothing was left to do"
         seconds = max(self.took.total_seconds(), 0.001)
         rate = self.completed / seconds
-        return f"{self.completed:,} embedded in {seconds:.1f} s ({rate:,.0f} per second)"
+        least = "" if self.is_whole else "at least "
+        return f"{least}{self.completed:,} embedded in {seconds:.1f} s ({rate:,.0f} per second)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,23 +67,36 @@ def summarize(services: Services, *, since: datetime | None = None) -> Summary:
 
 
 def work_done(jobs: JobStore, *, since: datetime | None = None) -> Work:
-    """Since a given time, otherwise by the worker that completed a job last."""
-    completions = jobs.events.recent(kind="jobs.completed", limit=LATEST)
-    leases = jobs.events.recent(kind="jobs.leased", limit=LATEST)
-    if since is None and completions:
-        owner = completions[0].owner
-        completions = tuple(event for event in completions if event.owner == owner)
-        leases = tuple(event for event in leases if event.owner == owner)
-    elif since is not None:
-        completions = tuple(event for event in completions if event.at >= since)
-        leases = tuple(event for event in leases if event.at >= since)
+    """Since a given time, otherwise the latest work of all workers, back to a longer pause."""
+    latest = jobs.events.recent(kind="jobs.completed", limit=LATEST)
+    if since is None:
+        completions = _without_pause(latest)
+    else:
+        completions = [event for event in latest if event.at >= since]
     if not completions:
         return Work()
-    first = min((event.at for event in leases), default=completions[-1].at)
+    done = {job_id for event in completions for job_id in event.job_ids}
+    earliest = since or completions[-1].at - PAUSE
+    leases = [
+        event.at
+        for event in jobs.events.recent(kind="jobs.leased", limit=LATEST)
+        if event.at >= earliest and not done.isdisjoint(event.job_ids)
+    ]
     return Work(
         completed=sum(len(event.job_ids) for event in completions),
-        took=completions[0].at - first,
+        took=completions[0].at - min([*leases, completions[-1].at]),
+        is_whole=len(completions) < LATEST,
     )
+
+
+def _without_pause(latest: Sequence[Event]) -> list[Event]:
+    """The events, latest first, until one that is much earlier than the one after it."""
+    events = list(latest[:1])
+    for earlier in latest[1:]:
+        if events[-1].at - earlier.at > PAUSE:
+            break
+        events.append(earlier)
+    return events
 
 
 def read_queries(path: Path) -> tuple[str, ...]:

@@ -107,6 +107,8 @@ def summary(
 ) -> None:
     """One page: coverage, work done, health, and the hits of some searches.
 
+    Without `--since` the work is the latest of all workers, back to a pause of ten minutes.
+
     Example: `embed-pipeline summary --searches examples/searches.json`
     """
     with session.services() as (services, _):

@@ -10,7 +10,7 @@ from typing import Any
 from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.job import Again, EmbedJob, Event, JobKey
 from embed_pipeline.errors import ErrorCategory
-from embed_pipeline.stores.encoding import STATUSES, from_ms, time_or_none
+from embed_pipeline.stores.encoding import JOB_FIELDS, JOB_TIMES, STATUSES, from_ms
 from embed_pipeline.stores.queue.sql import statements as sql
 from embed_pipeline.stores.queue.transaction import Reading
 
@@ -66,36 +66,17 @@ def known_job_of(values: Iterable[Any]) -> tuple[JobKey, KnownJob]:
 
 
 def job_of(values: Iterable[Any]) -> EmbedJob:
-    """From the values of `JOB_FIELDS`."""
-    job_id, uid, model, version, status, priority, created_at, available_at, *rest = values
-    processed_at, owner, until, token, last_heartbeat_at, *rest = rest
-    attempts, max_attempts, recoveries, recovered_at, strikes, force, again, *rest = rest
-    error, error_type, category, stack, fail_code, fail_reason = rest
-    return EmbedJob(
-        id=job_id,
-        entity_uid=uid,
-        model=model,
-        version=version,
-        status=STATUSES[status],
-        priority=priority,
-        created_at=from_ms(created_at),
-        available_at=from_ms(available_at),
-        processed_at=time_or_none(processed_at),
-        lock_owner=owner,
-        lock_until=time_or_none(until),
-        lease_token=token,
-        last_heartbeat_at=time_or_none(last_heartbeat_at),
-        attempts=attempts,
-        max_attempts=max_attempts,
-        recoveries=recoveries,
-        recovered_at=time_or_none(recovered_at),
-        strikes=strikes,
-        force=bool(force),
-        again=Again(again) if again else Again.NO,
-        error=error,
-        error_type=error_type,
-        error_category=ErrorCategory(category) if category else None,
-        error_stack=stack,
-        fail_code=fail_code,
-        fail_reason=fail_reason,
-    )
+    """From the values of `JOB_FIELDS`; what is not converted here is stored as it is."""
+    fields = dict(zip(JOB_FIELDS, values, strict=True))
+    fields["status"] = STATUSES[fields["status"]]
+    fields["force"] = bool(fields["force"])
+    fields["again"] = _AGAIN[fields["again"]]
+    if fields["error_category"]:
+        fields["error_category"] = ErrorCategory(fields["error_category"])
+    for name in JOB_TIMES:
+        if (value := fields[name]) is not None:
+            fields[name] = from_ms(value)
+    return EmbedJob(**fields)
+
+
+_AGAIN = {again.value: again for again in Again}

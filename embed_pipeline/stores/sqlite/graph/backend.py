@@ -31,11 +31,10 @@ from embed_pipeline.stores.graph.transaction import (
     Uids,
     WithFacts,
 )
-from embed_pipeline.stores.sqlite.connection import Database
+from embed_pipeline.stores.sqlite.connection import Database, as_list
 from embed_pipeline.stores.sqlite.graph import rows, sql
 from embed_pipeline.stores.sqlite.graph.schema import schema_for
 from embed_pipeline.stores.sqlite.graph.search import nearest
-from embed_pipeline.stores.sqlite.queue.rows import as_list
 
 T = TypeVar("T")
 

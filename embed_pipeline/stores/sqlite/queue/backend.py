@@ -18,9 +18,8 @@ from embed_pipeline.stores.queue.sql.jobs import SqlJobs
 from embed_pipeline.stores.queue.sql.reading import SqlReading, known_job_of
 from embed_pipeline.stores.queue.sql.statements import LEASED_BEFORE
 from embed_pipeline.stores.queue.transaction import Ledger, QueueDatabase, Transaction
-from embed_pipeline.stores.sqlite.connection import Database
+from embed_pipeline.stores.sqlite.connection import Database, as_list
 from embed_pipeline.stores.sqlite.queue import schema, sql
-from embed_pipeline.stores.sqlite.queue.rows import as_list
 
 T = TypeVar("T")
 
