@@ -85,7 +85,7 @@ Plan = dict[str, Any]
 def explained() -> Iterator[list[Plan]]:
     """The plan of every statement that is run inside the block."""
     plans: list[Plan] = []
-    run = PostgresReading._run
+    execute = PostgresReading._execute
 
     def explain(self: Any, rows: Any, statement: str, parameters: dict[str, object]) -> Any:
         given = parameters | {"now": to_ms(self._clock.now())}
@@ -95,10 +95,10 @@ def explained() -> Iterator[list[Plan]]:
                 self._connection.execute(b"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + text, given)
             )["QUERY PLAN"]
             plans.append(plan["Plan"])
-        return run(self, rows, statement, parameters)
+        return execute(self, rows, statement, parameters)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PostgresReading, "_run", explain)
+        patch.setattr(PostgresReading, "_execute", explain)
         yield plans
 
 

@@ -288,7 +288,7 @@ class TestOutages:
             connection.execute(add.format(sql.Identifier(server.schema, "counter")))
             if len(runs) == 1:
                 terminate(postgres_url, pid)
-            connection.execute("SELECT 1")
+            connection.execute("SELECT 1").fetchone()
 
         database.write(work)
 
@@ -318,8 +318,8 @@ class TestOutages:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         lease, job_id = leased_job(store)
-        quick = connecting.BEGIN.replace("lock_timeout = '10s'", "lock_timeout = '50ms'")
-        monkeypatch.setattr(connecting, "BEGIN", quick)
+        quick = connecting.LIMITS.replace("'lock_timeout', '10s'", "'lock_timeout', '50ms'")
+        monkeypatch.setattr(connecting, "LIMITS", quick)
 
         with psycopg.connect(postgres_url) as other:
             lock = sql.SQL("SELECT 1 FROM {} FOR UPDATE")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from contextlib import closing
-from datetime import datetime
 from functools import partial
 
 from embed_pipeline.domain.check import CheckResult, check_clock, ok, problem
 from embed_pipeline.errors import EmbedPipelineError, StoreAccessDenied
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.stores.config import Location, Server, StoreConfig
-from embed_pipeline.stores.postgres.connection import Connection, PostgresDatabase
+from embed_pipeline.stores.postgres.connection import PostgresDatabase
 from embed_pipeline.stores.postgres.queue import schema
 from embed_pipeline.stores.postgres.queue.backend import PostgresQueue
 from embed_pipeline.stores.queue.job_store import OpenQueue, QueueJobStore
 
-OLDEST = 13_00_00
-"""PostgreSQL 13, as the server itself counts its versions."""
+OLDEST = 13_00_00  # PostgreSQL 13, as the server itself counts its versions
+_CLOCK = "SELECT clock_timestamp() AS now"
 
 
 def open_queue(config: StoreConfig) -> OpenQueue:
@@ -50,22 +49,15 @@ def diagnose_queue(config: StoreConfig) -> list[CheckResult]:
         said = f"the database {database.place}: PostgreSQL {number // 10_000}.{number % 10_000}"
         if number < OLDEST:
             return [problem("queue", said, f"Use PostgreSQL {OLDEST // 10_000} or newer.")]
-        before, theirs, after = clock.now(), database.read(_now), clock.now()
+        before = clock.now()
+        theirs = database.read(lambda connection: next(connection.execute(_CLOCK))["now"])
+        skew = theirs - before - (clock.now() - before) / 2
         try:
             database.read(partial(schema.check, schema=server.schema))
             prepared = ok("queue schema", f"the tables are in the schema {server.schema}")
         except EmbedPipelineError as error:
             prepared = problem("queue schema", str(error), "embed-pipeline init")
-    return [
-        ok("queue", said),
-        check_clock("queue", theirs - before - (after - before) / 2),
-        prepared,
-    ]
-
-
-def _now(connection: Connection) -> datetime:
-    now: datetime = next(connection.execute("SELECT clock_timestamp() AS now"))["now"]
-    return now
+    return [ok("queue", said), check_clock("queue", skew), prepared]
 
 
 def _unchecked(config: StoreConfig) -> PostgresDatabase:

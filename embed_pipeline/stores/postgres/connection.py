@@ -29,21 +29,19 @@ TIMEOUT, SHORT_TIMEOUT = 5.0, 1.0
 """Seconds to connect, and to repeat a transaction after a conflict or a lost connection. The short
 one is for sensors, which poll every few seconds: fail fast instead of blocking."""
 
-# Limits for one transaction only, so that they also hold behind a pooler in transaction mode. READ
-# COMMITTED, because only at this level SKIP LOCKED checks a changed row again.
-BEGIN = """
-BEGIN ISOLATION LEVEL READ COMMITTED;
-SET LOCAL statement_timeout = '30s'; SET LOCAL lock_timeout = '10s';
-SET LOCAL idle_in_transaction_session_timeout = '60s'
+# Only at this level SKIP LOCKED checks a changed row again.
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+# For one transaction only, so that they also hold behind a pooler in transaction mode.
+LIMITS = """
+SELECT set_config('statement_timeout', '30s', true), set_config('lock_timeout', '10s', true),
+       set_config('idle_in_transaction_session_timeout', '60s', true)
 """
 
 # Keepalives notice a vanished server within half a minute.
-_OPTIONS = {
-    "client_encoding": "utf8",
-    "keepalives_idle": "10",
-    "keepalives_interval": "5",
-    "keepalives_count": "3",
+_KEEPALIVE = {"keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3"}
+_OPTIONS = _KEEPALIVE | {
     "tcp_user_timeout": "25000",
+    "client_encoding": "utf8",
     "application_name": "embed-pipeline",
     "passfile": "/dev/null/none",  # not ~/.pgpass: passwords come from the settings alone
 }
@@ -111,17 +109,23 @@ class PostgresDatabase:
         return self._retry(work)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """In a transaction, which is repeated only while its COMMIT was not sent."""
+        """In a transaction, which is repeated only while its COMMIT was not sent.
+
+        Statements whose answer is not fetched are sent together with the next ones.
+        """
 
         def transaction(connection: Connection) -> T:
-            connection.execute(BEGIN)
-            result = work(connection)
-            try:
-                connection.execute("COMMIT")
-            except psycopg.OperationalError as error:
-                if error.sqlstate in _CONFLICTS:
-                    raise
-                raise self.named_error(error) from error  # it may be committed or not
+            with connection.pipeline() as pipeline:
+                connection.execute(BEGIN)
+                connection.execute(LIMITS)
+                result = work(connection)
+                try:
+                    connection.execute("COMMIT")
+                    pipeline.sync()
+                except psycopg.OperationalError as error:
+                    if error.sqlstate in _CONFLICTS:
+                        raise
+                    raise self.named_error(error) from error  # it may be committed or not
             return result
 
         return self._retry(transaction)
@@ -211,6 +215,5 @@ def connection_parameters(server: Server, *, timeout: float) -> dict[str, str]:
 def _may_pass(error: psycopg.Error) -> bool:
     """Whether a repeated transaction may succeed, on a new connection where this one is lost."""
     if error.sqlstate is None:
-        is_refused = _REFUSED.search(str(error)) is not None
-        return isinstance(error, psycopg.OperationalError) and not is_refused
+        return isinstance(error, psycopg.OperationalError) and not _REFUSED.search(str(error))
     return error.sqlstate in _CONFLICTS or error.sqlstate.startswith(("08", "57P"))

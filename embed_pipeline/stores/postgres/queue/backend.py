@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
+from psycopg import Cursor
 from psycopg.rows import DictRow, RowFactory, dict_row, tuple_row
 
 from embed_pipeline.domain.admission import KnownJob
@@ -40,9 +41,9 @@ class PostgresReading(SqlReading):
 
     @property
     def now(self) -> datetime:
-        return self._now or self._set_now(self.all(sql.NOW)[0]["now"])
+        return self._now or self.set_now(self.all(sql.NOW)[0]["now"])
 
-    def _set_now(self, microseconds: int) -> datetime:
+    def set_now(self, microseconds: int) -> datetime:
         self._now = from_us(microseconds) if self._clock is None else self._clock.now()
         return self._now
 
@@ -51,24 +52,30 @@ class PostgresReading(SqlReading):
         return self._jobs
 
     def all(self, statement: str, **parameters: object) -> list[DictRow]:
-        return self._run(dict_row, statement, parameters)
+        return self._execute(dict_row, statement, parameters).fetchall()
 
     def tuples(self, statement: str, **parameters: object) -> list[tuple[Any, ...]]:
-        return self._run(tuple_row, statement, parameters)
+        return self._execute(tuple_row, statement, parameters).fetchall()
+
+    def run(self, statement: str, **parameters: object) -> None:
+        """Without an answer, and so without waiting for one."""
+        self._execute(tuple_row, statement, parameters)
 
     def listed(self, values: Iterable[object]) -> list[object]:
         return list(values)
 
-    def _run(self, rows: RowFactory[T], statement: str, parameters: dict[str, object]) -> list[T]:
+    def _execute(
+        self, rows: RowFactory[T], statement: str, parameters: dict[str, object]
+    ) -> Cursor[T]:
         if self._clock is not None:
             parameters["now"] = to_ms(self._clock.now())
         text = sql.rendered(statement, self._schema, has_clock=self._clock is not None)
-        with self._connection.cursor(row_factory=rows) as cursor:
-            cursor.execute(text, parameters)
-            return cursor.fetchall() if cursor.description else []
+        return self._connection.cursor(row_factory=rows).execute(text, parameters)
 
 
 class PostgresJobs(SqlJobs):
+    _reading: PostgresReading
+
     def lock_by_keys(self, keys: Sequence[JobKey]) -> Mapping[JobKey, KnownJob]:
         uids, models, versions = map(list, zip(*keys, strict=True))
         found = self._reading.tuples(sql.LOCK_BY_KEYS, uids=uids, models=models, versions=versions)
@@ -79,27 +86,22 @@ class PostgresJobs(SqlJobs):
     ) -> Collection[JobId]:
         """By key: transactions that create some of the same wait for each other in one order."""
         new = sorted(requests.items(), key=lambda numbered: numbered[1].key)
-        created = self._ids(
-            sql.INSERT_JOBS,
-            ids=[job_id for job_id, _ in new],
-            uids=[request.entity_uid for _, request in new],
-            models=[request.model for _, request in new],
-            versions=[request.version for _, request in new],
-            priorities=[request.priority for _, request in new],
-            forces=[request.force for _, request in new],
-            created_at=to_ms(self._reading.now),
-            max_attempts=max_attempts,
-        )
-        return set(created)
+        columns = {
+            name: [getattr(request, name) for _, request in new]
+            for name in ("entity_uid", "model", "version", "priority", "force")
+        }
+        ids = [job_id for job_id, _ in new]
+        return {*self._ids(sql.INSERT_JOBS, ids=ids, **columns, max_attempts=max_attempts)}
 
     def _save(self, names: tuple[str, ...], rows: list[dict[str, object]]) -> None:
-        self._reading.all(sql.save_jobs(names), jobs=_json(rows))
+        self._reading.run(sql.save_jobs(names), jobs=_json(rows))
 
     def view_for_lease(
         self, *, owner: str, token: str, model: str, documents: Sequence[str]
     ) -> LeaseView:
         whose = {"owner": owner, "token": token}
         view = self._one(sql.VIEW_FOR_LEASE, **whose, model=model, names=list(documents))
+        self._reading.set_now(view["now"])
         return LeaseView(
             documents={name: json.loads(value) for name, value in view["documents"]},
             held=self._jobs(LEASED_BEFORE, **whose) if view["is_held"] else (),
@@ -113,22 +115,20 @@ class PostgresTransaction(PostgresReading, Transaction):
     def _lock(self, name: str) -> str | None:
         found = self.all(sql.LOCK_STATE, name=name)
         if not found:
-            self.all(sql.CREATE_STATE, name=name)
+            self.run(sql.CREATE_STATE, name=name)
             found = self.all(sql.LOCK_STATE, name=name)
-        self._set_now(found[0]["now"])
+        self.set_now(found[0]["now"])
         value: str | None = found[0]["value"]
         return value
 
     def _write(self, ledger: Ledger) -> None:
-        self.all(
+        self.run(
             sql.WRITE_LEDGER,
             names=[name for name, _ in ledger.documents],
             values=[value for _, value in ledger.documents],
             counters=[name for name, _ in ledger.amounts],
             amounts=[amount for _, amount in ledger.amounts],
-            events=_json(
-                [{**event, "facts": json.loads(event["facts"])} for event in ledger.events]
-            ),
+            events=_json(ledger.events),
         )
 
 

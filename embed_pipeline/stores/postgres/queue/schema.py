@@ -8,7 +8,6 @@ from embed_pipeline.errors import ConfigurationError, SchemaMissing
 from embed_pipeline.stores.postgres.connection import Connection
 
 VERSION = 1
-
 TABLES = ("embed_job", "event", "shared_state", "counter", "queue_version")
 
 # Times are milliseconds since 1970, as in the other backends: `to_timestamp(created_at / 1000.0)`.

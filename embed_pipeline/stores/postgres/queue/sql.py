@@ -25,6 +25,7 @@ _dialect = partial(
     lock="FOR UPDATE",
     skip_locked="FOR UPDATE SKIP LOCKED",
     greatest="greatest",
+    clock="SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
 )
 _BY_CLOCK = _dialect(now="(SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)")
 _IN_TESTS = _dialect(now=":now")
@@ -38,7 +39,7 @@ def rendered(statement: str, schema: str, *, has_clock: bool) -> bytes:
     return sql.SQL(text).format(**tables(schema)).as_bytes(None)
 
 
-NOW = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now"
+NOW = "{clock} AS now"
 
 LOCK_BY_KEYS = """
 SELECT {known_columns} FROM {job} AS job
@@ -50,9 +51,9 @@ ORDER BY job.id FOR UPDATE OF job
 INSERT_JOBS = """
 INSERT INTO {job} (id, entity_uid, model, version, status, priority, created_at, available_at,
                    max_attempts, force)
-SELECT id, uid, model, version, 'pending', priority, :created_at, :created_at, :max_attempts, force
-FROM unnest(:ids::text[], :uids::text[], :models::text[], :versions::text[],
-            :priorities::smallint[], :forces::boolean[])
+SELECT id, uid, model, version, 'pending', priority, {now}, {now}, :max_attempts, force
+FROM unnest(:ids::text[], :entity_uid::text[], :model::text[], :version::text[],
+            :priority::smallint[], :force::boolean[])
     AS new(id, uid, model, version, priority, force)
 ON CONFLICT (entity_uid, model, version) DO NOTHING
 RETURNING id
@@ -69,7 +70,7 @@ FROM json_populate_recordset(NULL::{{job}}, :jobs::json) AS new WHERE job.id = n
 
 # Heads that another lease takes just now are passed over; the others stay locked for this one.
 VIEW_FOR_LEASE = """
-SELECT
+SELECT ({clock}) AS now,
     ARRAY(SELECT ARRAY[name, value] FROM {state} WHERE {listed_names} AND value IS NOT NULL)
         AS documents,
     ARRAY(
@@ -84,9 +85,9 @@ SELECT
 """
 
 # The clock is read behind the lock: outside of the query that waits for it.
-LOCK_STATE = f"""
-WITH locked AS MATERIALIZED (SELECT value FROM {{state}} WHERE name = :name FOR UPDATE)
-SELECT value, ({NOW}) AS now FROM locked
+LOCK_STATE = """
+WITH locked AS MATERIALIZED (SELECT value FROM {state} WHERE name = :name FOR UPDATE)
+SELECT value, ({clock}) AS now FROM locked
 """
 
 CREATE_STATE = "INSERT INTO {state} (name) VALUES (:name) ON CONFLICT DO NOTHING"
@@ -102,7 +103,7 @@ WITH documents AS (
     ON CONFLICT (name, slot) DO UPDATE SET value = total.value + excluded.value
 )
 INSERT INTO {event} (at, kind, owner, reason, job_ids, facts)
-SELECT {now}, kind, owner, reason, job_ids, facts
+SELECT {now}, kind, owner, reason, job_ids, facts::json
 FROM json_to_recordset(:events::json)
-    AS new(kind text, owner text, reason text, job_ids json, facts json)
+    AS new(kind text, owner text, reason text, job_ids json, facts text)
 """

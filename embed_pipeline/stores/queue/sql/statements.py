@@ -74,7 +74,7 @@ WHERE {row} {pick}
     WHERE status = 'pending' AND model = :model AND rank = :rank AND tier = :tier
       AND available_at <= {now}
     ORDER BY available_at, {row} LIMIT :limit {skip_locked}
-{end} AND status = 'pending'
+{end}
 RETURNING {columns}
 """
 
@@ -137,21 +137,21 @@ UPDATE {job} SET status = 'pending', available_at = {now}, again = 0, {fresh_sta
 WHERE {row} {pick}
     SELECT {row} FROM {job} WHERE status = 'failed' AND {of_category}
     ORDER BY processed_at NULLS FIRST, id LIMIT :limit {skip_locked}
-{end} AND status = 'failed' RETURNING id
+{end} RETURNING id
 """
 
 CANCEL_JOBS = """
 DELETE FROM {job} WHERE {row} {pick}
     SELECT {row} FROM {job} WHERE status = 'pending'
     ORDER BY model, rank, tier, available_at LIMIT :limit {skip_locked}
-{end} AND status = 'pending' RETURNING id
+{end} RETURNING id
 """
 
 CANCEL_JOBS_OF_ENTITY = """
 DELETE FROM {job} WHERE {row} {pick}
     SELECT {row} FROM {job} WHERE status = 'pending' AND entity_uid = :entity_uid
     LIMIT :limit {skip_locked}
-{end} AND status = 'pending' RETURNING id
+{end} RETURNING id
 """
 
 DELETE_ENDED = """
