@@ -1,4 +1,4 @@
-"""Time as the process sees it; nobody else calls `datetime.now()`."""
+"""Time as the process sees it. No other module calls `datetime.now()`."""
 
 from __future__ import annotations
 
