@@ -65,6 +65,8 @@ ORDER BY processed_at NULLS FIRST, id LIMIT :limit""",
     "parked": "status = 'failed' AND coalesce(fail_code, '') <> :entity_gone",
 }
 
+# The subquery locks what it picks, so the change itself need not check the status again: that
+# would only let a planner walk the index of pending jobs instead of seeking these.
 LEASE_JOBS = """
 UPDATE {job}
 SET status = 'processing', lock_owner = :owner, lock_until = {now} + :duration,
