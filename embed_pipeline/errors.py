@@ -44,7 +44,7 @@ from typing import ClassVar
 
 
 class ErrorCategory(StrEnum):
-    """What kind of error it is. What happens to the job is decided in `domain.retry`."""
+    """What kind of error it is. What happens to the job is decided in `domain.transition`."""
 
     TRANSIENT = "TRANSIENT"
     PERMANENT = "PERMANENT"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -60,6 +60,7 @@ BACKENDS = {"sqlite", "neo4j", "postgres"}
 
 LONGEST_MODULE = 250
 LONGEST_FUNCTION = 40
+MOST_MODULES = 16
 TOO_LONG_A_RUN = 12
 """Lines that two backends have in common: what is the same is written once, beside them."""
 
@@ -187,6 +188,13 @@ def test_no_two_backends_say_the_same() -> None:
                 found[run][backend] = f"{path.relative_to(ROOT)}:{line}"
 
     assert [list(places.values()) for places in found.values() if len(places) > 1] == []
+
+
+def test_folders_stay_small() -> None:
+    counts = Counter(path.parent for path in ROOT.rglob("*.py") if path.stem != "__init__")
+
+    crowded = {str(folder): count for folder, count in counts.items() if count > MOST_MODULES}
+    assert crowded == {}
 
 
 def test_dagster_files_have_no_postponed_annotations() -> None:

@@ -4,8 +4,8 @@ import dagster as dg
 from pydantic import Field
 
 from embed_pipeline.defs.op import Metadata, Stopwatch, job_of, pipeline_op, table
+from embed_pipeline.domain.control import Switch
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.switch import Switch
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.usecases.entities import force

@@ -8,11 +8,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
 
 from embed_pipeline.domain.breaker import Breaker
 from embed_pipeline.domain.lease import Refusal, RefusalReason
-from embed_pipeline.domain.switch import Switch, SwitchState
+
+
+class SwitchState(StrEnum):
+    RUNNING = "running"
+    PAUSED = "paused"
+    HALTED = "halted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """Stops all leasing: paused by a person, or halted by a CRITICAL error.
+
+    `generation` grows at every resume: a request sent before it halts the queue no more.
+    """
+
+    state: SwitchState = SwitchState.RUNNING
+    reason: str | None = None
+    since: datetime | None = None
+    generation: int = 0
+
+    @property
+    def is_running(self) -> bool:
+        return self.state is SwitchState.RUNNING
 
 
 class Step(Enum):

@@ -10,8 +10,8 @@ from datetime import datetime
 from enum import Enum, StrEnum, auto
 
 from embed_pipeline.domain.breaker import Breaker
+from embed_pipeline.domain.control import Switch, SwitchState
 from embed_pipeline.domain.job import FailureRecord
-from embed_pipeline.domain.switch import Switch, SwitchState
 
 RECENT = 100
 DEGRADED_AFTER = 5

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import NewType
@@ -184,3 +184,15 @@ def provider_of(model: str) -> str:
 def in_order(ids: Iterable[JobId]) -> list[JobId]:
     """Ids without repeats, sorted: every store takes its locks in this order."""
     return sorted(set(ids))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What happened in the queue: one per call that changed something."""
+
+    at: datetime
+    kind: str
+    owner: str | None = None
+    reason: str | None = None
+    job_ids: tuple[JobId, ...] = ()
+    facts: Mapping[str, object] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from embed_pipeline.domain.recovery import RecoveryPolicy
-from embed_pipeline.domain.retry import RetryPolicy
+from embed_pipeline.domain.transition import RetryPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

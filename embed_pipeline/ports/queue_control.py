@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from embed_pipeline.domain.breaker import Breaker
-from embed_pipeline.domain.event import Event
+from embed_pipeline.domain.control import Switch
 from embed_pipeline.domain.health import HealthReport
-from embed_pipeline.domain.job import FailureRecord
-from embed_pipeline.domain.switch import Switch
+from embed_pipeline.domain.job import Event, FailureRecord
 
 
 class SwitchBoard(Protocol):

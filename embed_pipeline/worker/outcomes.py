@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from embed_pipeline.domain.breaker import GRAPH, Breaker, is_lasting, pause_at
+from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.job import ENTITY_GONE, EmbedJob, FailureRecord
-from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import (
     CriticalError,
     EmbedPipelineError,

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
+from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.entity import NewEntity
-from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline_tests.acceptance.production import EMBED_JOB, PATIENCE, RUN, Production
 from embed_pipeline_tests.neo4j_bed.client import BedServer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.job import FailureRecord
-from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline_tests.defs.scene import MODEL, Pipeline, metadata_of, sentence_of
 

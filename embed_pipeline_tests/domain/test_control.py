@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from embed_pipeline.domain.breaker import GRAPH, Breaker
-from embed_pipeline.domain.control import ControlState, Step
+from embed_pipeline.domain.control import ControlState, Step, Switch, SwitchState
 from embed_pipeline.domain.lease import RefusalReason
-from embed_pipeline.domain.switch import Switch, SwitchState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER, EARLIER = NOW + timedelta(seconds=5), NOW - timedelta(seconds=5)

@@ -20,7 +20,7 @@ from embed_pipeline.domain.job import (
     JobStatus,
 )
 from embed_pipeline.domain.recovery import Fate, RecoveryPolicy, fate_of
-from embed_pipeline.domain.retry import RetryPolicy, after_failure
+from embed_pipeline.domain.transition import RetryPolicy, after_failure
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline_tests.contracts.job_store.scene import failure, request
 

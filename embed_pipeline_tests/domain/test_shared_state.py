@@ -15,6 +15,7 @@ from embed_pipeline.domain.breaker import (
     probe_given_back,
     tripped,
 )
+from embed_pipeline.domain.control import Switch, SwitchState
 from embed_pipeline.domain.health import (
     HealthChange,
     HealthRecord,
@@ -25,7 +26,6 @@ from embed_pipeline.domain.health import (
     report,
 )
 from embed_pipeline.domain.job import FailureRecord
-from embed_pipeline.domain.switch import Switch, SwitchState
 from embed_pipeline.domain.window import SUB_BUCKETS, RateLimit, Spent, Window
 from embed_pipeline.errors import ErrorCategory
 

@@ -14,8 +14,8 @@ import pytest
 
 from embed_pipeline import wiring
 from embed_pipeline.domain.breaker import Breaker
+from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.job import EmbedJob, EntityUid
-from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore

@@ -7,9 +7,9 @@ from math import ceil, log2
 
 import pytest
 
+from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.health import HealthStatus
 from embed_pipeline.domain.job import JobStatus
-from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import (
     CredentialsRefused,
     CriticalError,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from embed_pipeline.domain.breaker import LASTING
+from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.job import EmbedJob, JobStatus
-from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import ErrorCategory, StoreFaltered, StoreOverloaded, StoreUnavailable
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline_tests.clocks import HOUR, MINUTE, FakeClock

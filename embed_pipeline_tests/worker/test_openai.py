@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.job import JobStatus
-from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.worker.packing import HARMLESS
 from embed_pipeline.worker.run import drain

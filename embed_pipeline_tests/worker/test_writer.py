@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 
 from embed_pipeline.domain.breaker import GRAPH
+from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.domain.lease import RefusalReason
-from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import ErrorCategory, StoreAccessDenied, StoreFull, StoreUnavailable
 from embed_pipeline.worker.leasing import lease_batch
 from embed_pipeline.worker.loop import run_until_empty

@@ -8,9 +8,9 @@ import dagster as dg
 from pydantic import Field
 
 from embed_pipeline.defs.op import Metadata, Stopwatch, job_of, pipeline_op, run_options, table
+from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.lease import Lease, RefusalReason
 from embed_pipeline.domain.recovery import Recovery
-from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.usecases.insight.price import estimated_price
 from embed_pipeline.worker import leasing, recover

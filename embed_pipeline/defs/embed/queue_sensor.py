@@ -24,7 +24,7 @@ from embed_pipeline.defs.polling import (
     run_ids,
     sensor_status,
 )
-from embed_pipeline.domain.retry import RetryPolicy
+from embed_pipeline.domain.transition import RetryPolicy
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.ports.job_store import JobStore

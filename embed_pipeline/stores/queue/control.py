@@ -16,8 +16,7 @@ from embed_pipeline.domain.breaker import (
     probe_given_back,
     tripped,
 )
-from embed_pipeline.domain.control import ControlState
-from embed_pipeline.domain.event import Event
+from embed_pipeline.domain.control import ControlState, Switch, SwitchState
 from embed_pipeline.domain.health import (
     HealthChange,
     HealthReport,
@@ -25,8 +24,7 @@ from embed_pipeline.domain.health import (
     after_success,
     report,
 )
-from embed_pipeline.domain.job import FailureRecord
-from embed_pipeline.domain.switch import Switch, SwitchState
+from embed_pipeline.domain.job import Event, FailureRecord
 from embed_pipeline.ports import queue_control as ports
 from embed_pipeline.stores.encoding import Document
 from embed_pipeline.stores.queue.documents import HEALTH, SWITCH, all_breakers, breaker_of

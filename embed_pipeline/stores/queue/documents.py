@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 from embed_pipeline.domain.breaker import Breaker
+from embed_pipeline.domain.control import Switch, SwitchState
 from embed_pipeline.domain.health import HealthRecord
-from embed_pipeline.domain.switch import Switch, SwitchState
 from embed_pipeline.domain.window import Spent, Window
 from embed_pipeline.stores.encoding import Document, from_us, plain, time_or_none, to_us
 from embed_pipeline.stores.queue.transaction import Reading, Transaction

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from embed_pipeline.domain.job import ENTITY_GONE, FailureRecord, JobId, JobStatus, in_order
 from embed_pipeline.domain.lease import FailReport, Lease, LeaseResult
-from embed_pipeline.domain.retry import RetryPolicy, after_failure
+from embed_pipeline.domain.transition import RetryPolicy, after_failure
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.queue import control
 from embed_pipeline.stores.queue.transaction import Transaction

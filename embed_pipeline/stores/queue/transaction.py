@@ -25,8 +25,7 @@ from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from embed_pipeline import telemetry
-from embed_pipeline.domain.event import Event
-from embed_pipeline.domain.job import JobId
+from embed_pipeline.domain.job import Event, JobId
 from embed_pipeline.stores.encoding import Document
 from embed_pipeline.stores.queue.job_table import JobReader, JobTable
 

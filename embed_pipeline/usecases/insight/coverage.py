@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from embed_pipeline.domain.control import Switch
 from embed_pipeline.domain.diagnosis import Remedy, remedies_for_gaps
 from embed_pipeline.domain.embedding import Coverage, VectorDefect
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.health import HealthReport
 from embed_pipeline.domain.job import ENTITY_GONE, EmbedJob, EntityUid, JobStatus, QueueStatus
-from embed_pipeline.domain.switch import Switch
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.worker.context import Services
 

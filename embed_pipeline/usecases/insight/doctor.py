@@ -10,8 +10,8 @@ from importlib import metadata
 
 from embed_pipeline.domain.breaker import GRAPH
 from embed_pipeline.domain.check import CheckResult, note, ok, problem
+from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.diagnosis import Remedy
-from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.domain.window import Denied, Spent
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.settings import address_variables

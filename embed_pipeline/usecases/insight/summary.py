@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from embed_pipeline.domain.embedding import Coverage
-from embed_pipeline.domain.event import Event
 from embed_pipeline.domain.health import HealthReport
+from embed_pipeline.domain.job import Event
 from embed_pipeline.errors import RequestError
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.worker.context import Services

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
+from embed_pipeline.domain.control import Switch
 from embed_pipeline.domain.job import CleanupReport, EntityUid, JobId
-from embed_pipeline.domain.switch import Switch
 from embed_pipeline.errors import ErrorCategory, RequestError
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.telemetry import emit

@@ -6,10 +6,10 @@ import threading
 from datetime import timedelta
 
 from embed_pipeline.domain.breaker import GRAPH
+from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.health import HealthStatus
 from embed_pipeline.domain.job import ENTITY_GONE, JobStatus
 from embed_pipeline.domain.lease import RefusalReason
-from embed_pipeline.domain.switch import SwitchState
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline_tests.clocks import SECOND, FakeClock

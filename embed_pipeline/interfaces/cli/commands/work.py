@@ -30,7 +30,8 @@ def load(
 
     Columns are the mapped properties (name, entityType, observations); in CSV a cell that is a
     JSON list becomes a list. Bad rows are reported with their line and the command exits with 1;
-    all other rows are stored. Loading the same file again changes nothing.
+    all other rows are stored. A cell of more than 10 MB or a row of more than 50 MB is a bad row.
+    Loading the same file again changes nothing.
 
     Examples: `embed-pipeline load examples/sample_graph.csv`, `embed-pipeline load graph.jsonl`
     """

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from embed_pipeline.domain.switch import SwitchState
+from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.errors import CriticalError, ErrorCategory, TransientError
 from embed_pipeline.interfaces.mcp.remedies import advice_for_gaps
 from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments, Limit

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from neo4j.exceptions import ConstraintError
 
-from embed_pipeline.domain.event import Event
+from embed_pipeline.domain.job import Event
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline.stores.neo4j.queue import rows

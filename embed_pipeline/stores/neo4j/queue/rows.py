@@ -12,12 +12,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from embed_pipeline.domain.admission import KnownJob
-from embed_pipeline.domain.event import Event
 from embed_pipeline.domain.job import (
     DEFAULT_PRIORITY,
     Again,
     EmbedJob,
     EntityUid,
+    Event,
     JobId,
     JobKey,
     JobRequest,

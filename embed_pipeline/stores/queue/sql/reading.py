@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from embed_pipeline.domain.admission import KnownJob
-from embed_pipeline.domain.event import Event
-from embed_pipeline.domain.job import Again, EmbedJob, JobKey
+from embed_pipeline.domain.job import Again, EmbedJob, Event, JobKey
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.encoding import JOB_FIELDS, JOB_TIMES, STATUSES, from_ms
 from embed_pipeline.stores.queue.sql import statements as sql

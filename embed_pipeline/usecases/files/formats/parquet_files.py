@@ -59,6 +59,12 @@ def _entities(
     pa: Any, batch: Any, mapping: EntityMapping, *, first: int
 ) -> Iterator[NewEntity | BadRow]:
     """Sizes are checked before any value becomes a Python object."""
+    types = str(batch.schema.types)
+    is_dense = "dictionary" not in types and "view" not in types
+    if is_dense and batch.nbytes <= LONGEST_CELL:
+        for line, values in enumerate(batch.to_pylist(), first):
+            yield entity_of(values, mapping, line=line)
+        return
     sizes = np.array([_sizes(pa, column) for column in batch.columns])
     cells, rows = sizes.max(axis=0).tolist(), sizes.sum(axis=0).tolist()
     start = 0
