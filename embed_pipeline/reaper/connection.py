@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
-from psycopg.abc import AdaptContext, Buffer
+from psycopg.abc import AdaptContext, Buffer, Loader
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
@@ -175,33 +175,22 @@ def tolerate_far_times(context: AdaptContext) -> None:
     One such value would otherwise make its row unreadable, for every sweep and every claim.
     """
     assert context.adapters is not None
-    context.adapters.register_loader("timestamptz", _FarTimestamptz)
-    context.adapters.register_loader("timestamp", _FarTimestamp)
-    context.adapters.register_loader("date", _FarDate)
+    for kind, loader, clipped in (
+        ("timestamptz", TimestamptzLoader, lambda end: end),
+        ("timestamp", TimestampLoader, lambda end: end.replace(tzinfo=None)),
+        ("date", DateLoader, lambda end: end.date()),
+    ):
+        context.adapters.register_loader(kind, _tolerant(loader, clipped))
 
 
-class _FarTimestamptz(TimestamptzLoader):
-    def load(self, data: Buffer) -> datetime:
+def _tolerant(loader: type[Loader], clipped: Callable[[datetime], object]) -> type[Loader]:
+    def load(self: Loader, data: Buffer) -> object:
         try:
-            return super().load(data)
+            return loader.load(self, data)
         except psycopg.DataError:
-            return _end(data)
+            return clipped(_end(data))
 
-
-class _FarTimestamp(TimestampLoader):
-    def load(self, data: Buffer) -> datetime:
-        try:
-            return super().load(data)
-        except psycopg.DataError:
-            return _end(data).replace(tzinfo=None)
-
-
-class _FarDate(DateLoader):
-    def load(self, data: Buffer) -> date:
-        try:
-            return super().load(data)
-        except psycopg.DataError:
-            return _end(data).date()
+    return type(f"Tolerant{loader.__name__}", (loader,), {"load": load})
 
 
 def _end(data: Buffer) -> datetime:

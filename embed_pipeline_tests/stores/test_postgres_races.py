@@ -213,10 +213,10 @@ def test_deadlock_is_repeated_until_both_are_done(
     def touch(order: tuple[str, str], connection: Connection) -> None:
         runs.append(order[0])
         for job_id in order:
-            text = sql.SQL("UPDATE {} SET strikes = strikes + 1 WHERE id = {}").format(
+            text = sql.SQL("UPDATE {} SET strikes = strikes + 1 WHERE id = {} RETURNING id").format(
                 sql.Identifier(server.schema, "embed_job"), job_id
             )
-            connection.execute(text)
+            connection.execute(text).fetchone()  # unfetched, it would not be sent yet
             if len(runs) <= 2 and job_id == order[0]:
                 both_hold_one.wait(10)
 

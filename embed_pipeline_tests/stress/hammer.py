@@ -33,6 +33,7 @@ PROCESSES.set_forkserver_preload(
     [
         __name__,
         "embed_pipeline_tests.stores.neo4j_queue",
+        "embed_pipeline_tests.stores.postgres_queue",
         "embed_pipeline_tests.stores.sqlite_queue",
     ]
 )

@@ -34,7 +34,7 @@ CREATE TABLE {embed_job} (
     error text, error_type text, error_stack text, fail_code text, fail_reason text,
     error_category text CHECK (error_category IN ('TRANSIENT', 'PERMANENT', 'CRITICAL')),
     UNIQUE (entity_uid, model, version)
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
 -- Equality down to the due time, so that a lease seeks and never walks deferred jobs.
 CREATE INDEX job_ready ON {embed_job} (model, rank, tier, available_at, id)

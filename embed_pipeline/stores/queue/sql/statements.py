@@ -65,6 +65,8 @@ ORDER BY processed_at NULLS FIRST, id LIMIT :limit""",
     "parked": "status = 'failed' AND coalesce(fail_code, '') <> :entity_gone",
 }
 
+# The subquery locks what it picks, so the change itself need not check the status again: that
+# would only let a planner walk the index of pending jobs instead of seeking these.
 LEASE_JOBS = """
 UPDATE {job}
 SET status = 'processing', lock_owner = :owner, lock_until = {now} + :duration,
@@ -121,10 +123,12 @@ SELECT {columns} FROM {job} WHERE status = 'processing' AND coalesce(lock_until,
 ORDER BY coalesce(lock_until, 0) LIMIT :limit {skip_locked}
 """
 
+# The first end of a lease by its index; a planner may answer EXISTS by reading the whole table.
 HAS_STALE = """
-SELECT EXISTS (
-    SELECT 1 FROM {job} WHERE status = 'processing' AND coalesce(lock_until, 0) < {now}
-) AS found
+SELECT (
+    SELECT coalesce(lock_until, 0) FROM {job} WHERE status = 'processing'
+    ORDER BY coalesce(lock_until, 0) LIMIT 1
+) < {now} AS found
 """
 
 JOBS_OF_OWNER = """
