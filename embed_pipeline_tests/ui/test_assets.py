@@ -48,5 +48,5 @@ def test_check_of_coverage_says_what_it_found(
 
     expect(page.get_by_text("Passed")).to_be_visible()
     entities = observed.services.graph.coverage(model=observed.services.model).entities
-    expect(page.get_by_text(f"All {entities} entities have a good vector.")).to_be_visible()
+    expect(page.get_by_text(f"All {entities} entities have a valid vector.")).to_be_visible()
     pictures.take(page, "checks")
