@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.queue.measuring import Figures, Row
 
-TITLE, CELL = 24, 19
+TITLE, CELL = 24, 23
 
 Ratio = tuple[str, str]
 """Two contestants, by their names: the first is divided by the second."""
