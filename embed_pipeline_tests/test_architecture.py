@@ -53,6 +53,7 @@ HOMES = {
     "structlog": {"telemetry"},
     "pydantic": {"settings", "defs", "interfaces.mcp"},
     "dotenv": {"settings"},
+    "certifi": {"settings"},
     "pydantic_core": {"providers.openai"},
 }
 

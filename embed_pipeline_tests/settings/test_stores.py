@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 from typing import ClassVar
+from urllib.parse import quote
 
+import certifi
 import pytest
 
 from embed_pipeline.settings import GRAPH_STORES, StoreName, load_settings
 from embed_pipeline_tests.settings.environments import PRODUCTION, problems
+
+AUTHORITIES = quote(certifi.where())
 
 NEO4J = {
     **PRODUCTION,
@@ -203,8 +207,9 @@ class TestPostgres:
     @pytest.mark.parametrize(
         ("given", "used"),
         [
-            ("", "?sslmode=verify-full&sslrootcert=system"),
-            ("?sslmode=verify-full", "?sslmode=verify-full&sslrootcert=system"),
+            ("", f"?sslmode=verify-full&sslrootcert={AUTHORITIES}"),
+            ("?sslmode=verify-full", f"?sslmode=verify-full&sslrootcert={AUTHORITIES}"),
+            ("?sslmode=verify-full&sslrootcert=system",) * 2,
             ("?sslrootcert=/ca.pem", "?sslrootcert=/ca.pem&sslmode=verify-full"),
             ("?sslmode=verify-full&sslrootcert=/ca.pem",) * 2,
         ],

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from urllib.parse import quote
 
+import certifi
 from pydantic import SecretStr
 
 from embed_pipeline.settings.groups.general import Environment
@@ -142,7 +144,9 @@ def _with_tls(uri: str, url: PostgresUrl) -> str:
     sslmode = url.sslmode or ("prefer" if url.is_loopback else "verify-full")
     added = [] if url.sslmode else [f"sslmode={sslmode}"]
     if sslmode == "verify-full" and "sslrootcert" not in url.options:
-        added.append("sslrootcert=system")  # the certificate authorities of this machine
+        # Not `system`: the OpenSSL inside psycopg's wheel looks for authorities in a folder of its
+        # own, which no machine has. These are the authorities that requests to providers trust.
+        added.append(f"sslrootcert={quote(certifi.where())}")
     joint = "&" if url.options else ("" if uri.endswith("?") else "?")
     return f"{uri}{joint}{'&'.join(added)}" if added else uri
 
