@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import wait
+from functools import partial
 
 from embed_pipeline.worker.pool import TaskKind, TaskPool
 
@@ -52,12 +54,20 @@ def test_tasks_at_once_and_of_other_kinds_have_threads_of_their_own() -> None:
 
 def test_finished_tasks_come_in_the_order_of_their_start_with_their_subject() -> None:
     pool = TaskPool()
+    last_first = [threading.Event() for _ in range(6)]
+    last_first[5].set()
+
+    def finish_after_the_next(number: int) -> None:
+        last_first[number + 1].wait(10)
+        last_first[number].set()
+
     for number in range(5):
-        pool.start(TaskKind.WRITE, threading.Event().is_set, subject=number)
+        pool.start(TaskKind.WRITE, partial(finish_after_the_next, number), subject=number)
+    wait(pool._tasks, timeout=10)
 
-    handled = [task.subject for _ in range(5) for task in pool.finished(timeout=10)]
+    handled = [task.subject for task in pool.finished(timeout=10)]
 
-    assert sorted(handled) == list(range(5))
+    assert handled == [0, 1, 2, 3, 4]
     assert pool.is_idle
     pool.shutdown()
 
