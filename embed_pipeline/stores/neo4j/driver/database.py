@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,6 +45,12 @@ VECTORS_SINCE = (6, 0)
 
 FIND_PROCEDURE = """
 SHOW PROCEDURES YIELD name WHERE name = $name RETURN count(*) AS found
+"""
+
+READ_VERSION = """
+CALL dbms.components() YIELD name, versions
+WHERE name = 'Neo4j Kernel'
+RETURN versions[0] AS version
 """
 
 PING = "RETURN 1 AS one"
@@ -138,6 +145,7 @@ class Neo4jDatabase:
         self._timeout = transaction_timeout
         self.bolt: tuple[int, int] | None = None
         self._apoc: bool | None = None
+        self._version: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         return f"Neo4jDatabase({self.uri!r}, database={self.database!r})"
@@ -161,6 +169,14 @@ class Neo4jDatabase:
     @property
     def bolt_version(self) -> tuple[int, int]:
         return self.bolt or self.read(lambda tx: tx.bolt_version)
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Major and minor release of the server; (0, 0) if it cannot be read."""
+        if self._version is None:
+            found = self.read(lambda tx: tx.one(READ_VERSION))["version"]
+            self._version = release_of(found) or (0, 0)
+        return self._version
 
     @property
     def has_apoc(self) -> bool:
@@ -236,9 +252,15 @@ class Neo4jDatabase:
             fault = (StoreUnavailable, "cannot be reached")
         kind, what = fault
         if issubclass(kind, StoreUnavailable):
-            self.bolt = self._apoc = None  # another server may come back
+            self.bolt = self._apoc = self._version = None  # another server may come back
         return kind(f"{self.place} {what}.")
 
     @property
     def place(self) -> str:
         return f"The Neo4j database {self.database} at {self.uri}"
+
+
+def release_of(version: str) -> tuple[int, int] | None:
+    """Of `5.26.29` or `5.27-aura`; None if it has no numbers."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return (int(found[1]), int(found[2])) if found else None

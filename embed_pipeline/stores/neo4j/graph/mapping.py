@@ -51,8 +51,12 @@ def vector_names(vector: str) -> VectorNames:
     )
 
 
+def is_identifier(name: str) -> bool:
+    return _IDENTIFIER.fullmatch(name) is not None
+
+
 def quoted(identifier: str) -> str:
-    if not _IDENTIFIER.fullmatch(identifier):
+    if not is_identifier(identifier):
         raise ValueError(f"{identifier!r} is no name of letters, digits and underscores")
     return f"`{identifier}`"
 
@@ -74,6 +78,7 @@ def filled(statement: str, mapping: EntityMapping, vector: str = FIRST_PROPERTY)
     each = _FACTS.format(*asked, _DIMENSIONS.format(asked[0]))
     return statement.format(
         marker=quoted(MARKER),
+        embedded=quoted("Embedded" + vector.removeprefix(FIRST_PROPERTY)),
         entity=quoted(mapping.label),
         key=quoted(mapping.key),
         name=quoted(mapping.name),
