@@ -7,6 +7,7 @@ offers only that half.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -50,6 +51,16 @@ class StoreConfig:
     """None: the database's own clock."""
     fail_fast: bool = False
     """Give up on an unreachable server soon: for sensors, which poll every few seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitOptions:
+    """What `init` does to the graph beyond making what is missing."""
+
+    rebuild_index: bool = False
+    """Replace a vector index whose definition differs from the one that is wanted."""
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
+    """Called during long work with what is done, how far it is, and the total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +109,7 @@ class GraphBackend(Protocol):
     def locate_graph(self, config: StoreConfig) -> Location:
         """Refuse a database that holds the queue or a newer schema. Changes nothing."""
 
-    def initialise_graph(self, config: StoreConfig) -> list[str]:
+    def initialise_graph(self, config: StoreConfig, options: InitOptions) -> list[str]:
         """Create what is missing; may be repeated. A sentence for each thing worth knowing."""
 
     def diagnose_graph(self, config: StoreConfig) -> list[CheckResult]:

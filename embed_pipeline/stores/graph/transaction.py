@@ -59,20 +59,11 @@ class Statements(Protocol):
     MARKED_WITHOUT_VECTOR: str
     EMBEDDED_VERSIONS: str
     VECTORS_OF_VERSIONS: str
-    COUNT_SEARCHABLE: str
     READ_MODELS: str
     ADD_MODEL: str
     READ_CURSOR: str
     SAVE_CURSOR: str
     PROBE: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """Of one type, or of all: valid entities, and how many vectors of the model they have."""
-
-    entities: int
-    vectors: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +74,8 @@ class Search:
     record: ModelRecord
     limit: int
     entity_type: str | None
-    counts: Counts
+    embedded: int
+    """How many vectors of the model there are."""
 
 
 class GraphTransaction(ABC):
@@ -161,12 +153,6 @@ class GraphTransaction(ABC):
     def add_model(self, record: ModelRecord) -> None:
         self.all(self.statements.ADD_MODEL, **{**asdict(record), "state": record.state.value})
 
-    def count(self, *, of: str, model: str, entity_type: str | None) -> Counts:
-        """A backend that searches all vectors need not count them."""
-        statement = self.statements.COUNT_SEARCHABLE
-        (row,) = self.all(statement, of=of, model=model, entity_type=entity_type)
-        return Counts(entities=row["entities"], vectors=row["vectors"])
-
 
 class GraphDatabase(ABC):
     """One opened graph, shared by the threads of a process."""
@@ -182,8 +168,8 @@ class GraphDatabase(ABC):
     def write(self, work: Callable[[GraphTransaction], T]) -> T: ...
 
     @abstractmethod
-    def nearest(self, search: Search) -> tuple[list[Scored], int]:
-        """The best by cosine, in any order, and how many vectors were searched."""
+    def nearest(self, search: Search) -> list[Scored]:
+        """The best by cosine, in any order."""
 
     @abstractmethod
     def ensure_indexes(self, record: ModelRecord, *, check_only: bool = False) -> None:

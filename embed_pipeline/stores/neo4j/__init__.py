@@ -6,9 +6,10 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 
-from embed_pipeline.domain.check import CheckResult
+from embed_pipeline.domain.check import CheckResult, Condition
+from embed_pipeline.domain.embedding import ModelRecord
 from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline.stores.config import Location, Server, StoreConfig
+from embed_pipeline.stores.config import InitOptions, Location, Server, StoreConfig
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.driver.database import (
     CONNECT_TIMEOUT,
@@ -22,6 +23,7 @@ from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
 from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline.stores.neo4j.setup.doctor import diagnose_database
+from embed_pipeline.stores.neo4j.setup.vector_index import VectorIndexSetup
 from embed_pipeline.stores.queue.job_store import OpenQueue
 
 
@@ -60,14 +62,19 @@ def initialise_queue(config: StoreConfig) -> list[str]:
     return sentences + left
 
 
-def initialise_graph(config: StoreConfig) -> list[str]:
+def initialise_graph(config: StoreConfig, options: InitOptions) -> list[str]:
     """Constraints and indexes, where they are missing; entities are not touched."""
     with closing(_database(config.graph, config)) as database:
         schema.prepare_graph(database, config.mapping)
-        graph = Neo4jGraph(database, mapping=config.mapping)
-        for record in graph.read(lambda tx: tx.models()):
-            graph.ensure_indexes(record)
-    return [f"The graph is ready in the database {database.database} at {database.uri}."]
+        sentences = [f"The graph is ready in the database {database.database} at {database.uri}."]
+        indexes = VectorIndexSetup(database, config.mapping)
+        for record in _models(database, config):
+            sentences += indexes.prepare(record, options)
+    return sentences
+
+
+def _models(database: Neo4jDatabase, config: StoreConfig) -> tuple[ModelRecord, ...]:
+    return Neo4jGraph(database, mapping=config.mapping).read(lambda tx: tx.models())
 
 
 def diagnose_queue(config: StoreConfig) -> list[CheckResult]:
@@ -76,7 +83,12 @@ def diagnose_queue(config: StoreConfig) -> list[CheckResult]:
 
 def diagnose_graph(config: StoreConfig) -> list[CheckResult]:
     check = partial(schema.check_graph, mapping=config.mapping)
-    return _diagnose("graph", config.graph, config, check)
+    checks = _diagnose("graph", config.graph, config, check)
+    if all(check.condition is not Condition.BROKEN for check in checks):
+        with closing(_database(config.graph, config)) as database:
+            indexes = VectorIndexSetup(database, config.mapping)
+            checks += indexes.diagnose(_models(database, config))
+    return checks
 
 
 def _diagnose(

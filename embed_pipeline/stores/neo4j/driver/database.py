@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -47,12 +46,6 @@ FIND_PROCEDURE = """
 SHOW PROCEDURES YIELD name WHERE name = $name RETURN count(*) AS found
 """
 
-READ_VERSION = """
-CALL dbms.components() YIELD name, versions
-WHERE name = 'Neo4j Kernel'
-RETURN versions[0] AS version
-"""
-
 PING = "RETURN 1 AS one"
 
 KEEP_PLAN = "CYPHER replan=skip "
@@ -95,17 +88,16 @@ class Tx:
         return rows[0]
 
     @property
-    def bolt_version(self) -> tuple[int, int]:
+    def server(self) -> neo4j.ServerInfo:
         """Of the connection; asked for once and then remembered by the database."""
-        if self._database.bolt is None:
-            server = self._transaction.run(PING).consume().server
-            self._database.bolt = server.protocol_version
-        return self._database.bolt
+        if self._database.server is None:
+            self._database.server = self._transaction.run(PING).consume().server
+        return self._database.server
 
     @property
     def speaks_vectors(self) -> bool:
         """Whether `neo4j.vector.Vector` may be sent; otherwise lists of floats."""
-        return self.bolt_version >= VECTORS_SINCE
+        return self.server.protocol_version >= VECTORS_SINCE
 
 
 class Neo4jDatabase:
@@ -143,9 +135,8 @@ class Neo4jDatabase:
         self._checking = threading.RLock()
         self._passed = check is None
         self._timeout = transaction_timeout
-        self.bolt: tuple[int, int] | None = None
+        self.server: neo4j.ServerInfo | None = None
         self._apoc: bool | None = None
-        self._version: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         return f"Neo4jDatabase({self.uri!r}, database={self.database!r})"
@@ -167,16 +158,8 @@ class Neo4jDatabase:
             return [dict(record) for record in result]
 
     @property
-    def bolt_version(self) -> tuple[int, int]:
-        return self.bolt or self.read(lambda tx: tx.bolt_version)
-
-    @property
-    def version(self) -> tuple[int, int]:
-        """Major and minor release of the server; (0, 0) if it cannot be read."""
-        if self._version is None:
-            found = self.read(lambda tx: tx.one(READ_VERSION))["version"]
-            self._version = release_of(found) or (0, 0)
-        return self._version
+    def server_info(self) -> neo4j.ServerInfo:
+        return self.server or self.read(lambda tx: tx.server)
 
     @property
     def has_apoc(self) -> bool:
@@ -252,15 +235,9 @@ class Neo4jDatabase:
             fault = (StoreUnavailable, "cannot be reached")
         kind, what = fault
         if issubclass(kind, StoreUnavailable):
-            self.bolt = self._apoc = self._version = None  # another server may come back
+            self.server = self._apoc = None  # another server may come back
         return kind(f"{self.place} {what}.")
 
     @property
     def place(self) -> str:
         return f"The Neo4j database {self.database} at {self.uri}"
-
-
-def release_of(version: str) -> tuple[int, int] | None:
-    """Of `5.26.29` or `5.27-aura`; None if it has no numbers."""
-    found = re.match(r"(\d+)\.(\d+)", version)
-    return (int(found[1]), int(found[2])) if found else None

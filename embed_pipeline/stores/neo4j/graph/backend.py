@@ -21,7 +21,6 @@ from embed_pipeline.domain.entity import Entity, EntityMapping
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
 from embed_pipeline.stores.graph.transaction import (
-    Counts,
     GraphDatabase,
     GraphTransaction,
     Scored,
@@ -32,8 +31,9 @@ from embed_pipeline.stores.graph.transaction import (
 )
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline.stores.neo4j.graph import cypher, rows
+from embed_pipeline.stores.neo4j.graph.index import VectorIndexes
 from embed_pipeline.stores.neo4j.graph.mapping import filled, vector_names
-from embed_pipeline.stores.neo4j.graph.search import KeptCounts, VectorIndexes
+from embed_pipeline.stores.neo4j.graph.search import VectorSearch
 
 T = TypeVar("T")
 
@@ -43,10 +43,9 @@ class Neo4jGraphTransaction(GraphTransaction):
     read_batch = 250
     """What the server holds in memory at once to answer."""
 
-    def __init__(self, tx: Tx, mapping: EntityMapping, counts: KeptCounts) -> None:
+    def __init__(self, tx: Tx, mapping: EntityMapping) -> None:
         self._tx = tx
         self._mapping = mapping
-        self._counts = counts
 
     def all(self, statement: str, *, of: str = FIRST_PROPERTY, **parameters: object) -> list[Row]:
         return self._tx.all(filled(statement, self._mapping, of), **parameters)
@@ -131,12 +130,6 @@ class Neo4jGraphTransaction(GraphTransaction):
             self.all(cypher.LOCK_REGISTRY)
         return super().models()
 
-    def count(self, *, of: str, model: str, entity_type: str | None) -> Counts:
-        count = super().count
-        return self._counts.of(
-            (model, entity_type), lambda: count(of=of, model=model, entity_type=entity_type)
-        )
-
 
 class Neo4jGraph(GraphDatabase):
     entities_per_write = 1_000
@@ -147,7 +140,7 @@ class Neo4jGraph(GraphDatabase):
         refuse_misfits(mapping, NEO4J)
         self.mapping = mapping
         self._database = database
-        self._counts = KeptCounts()
+        self._search = VectorSearch(database, mapping)
         self._indexes = VectorIndexes(database, mapping)
         self._indexed: set[str] = set()
 
@@ -158,10 +151,10 @@ class Neo4jGraph(GraphDatabase):
         return self._database.write(lambda tx: work(self._transaction(tx)))
 
     def _transaction(self, tx: Tx) -> Neo4jGraphTransaction:
-        return Neo4jGraphTransaction(tx, self.mapping, self._counts)
+        return Neo4jGraphTransaction(tx, self.mapping)
 
-    def nearest(self, search: Search) -> tuple[list[Scored], int]:
-        return self._indexes.nearest(search)
+    def nearest(self, search: Search) -> list[Scored]:
+        return self._search.nearest(search)
 
     def ensure_indexes(self, record: ModelRecord, *, check_only: bool = False) -> None:
         """Once in a process: every run asks."""

@@ -16,6 +16,7 @@ from embed_pipeline.domain.embedding import ModelRecord
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.errors import RequestError, SchemaMissing
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
+from embed_pipeline.stores.neo4j.driver.pool import release_of
 from embed_pipeline.stores.neo4j.graph.mapping import is_identifier, quoted, vector_names
 
 FILTERS_SINCE = (2026, 4)
@@ -92,7 +93,8 @@ class VectorIndexes:
 
     @property
     def can_filter(self) -> bool:
-        return self._database.version >= FILTERS_SINCE
+        release = release_of(self._database.server_info.agent)
+        return release is not None and release >= FILTERS_SINCE
 
     def find(self, record: ModelRecord) -> list[VectorIndex]:
         """Best first: as it should be, then on the right label, then 0.1's on the entity's."""
@@ -121,7 +123,8 @@ class VectorIndexes:
     def difference(self, index: VectorIndex, record: ModelRecord) -> str:
         """What is wrong with the index, to follow its name; empty if nothing is."""
         if index.has_failed:
-            return f"has failed ({index.failure.strip().partition('\n')[0]})"
+            reason = index.failure.strip().splitlines() or ["for no reason that is known"]
+            return f"has failed ({reason[0]})"
         if not index.takes(record):
             return f"is for {index.dimensions} dimensions, {record.model} has {record.dimensions}"
         if index.similarity != "COSINE":
@@ -152,26 +155,26 @@ class VectorIndexes:
 
         An index that is there is not asked for again: even that would wait for every open writer.
         """
+        version, label = vector_names(record.vector_property).version, self._mapping.label
+        self._ensure_range(label, version, name=f"{version}_of_{label}")
+        # A long value in the filter of a vector index stops the whole database (2026.09). A range
+        # index on the same property refuses the value before that.
+        label = record.embedded_label
+        for on in self.wanted(record)[1:]:
+            self._ensure_range(label, on, name=f"embedding_{on}_of_{label}", wait=True)
         if self.own(record) is None:
             self.create(record)
-        version = vector_names(record.vector_property).version
-        label = self._mapping.label
-        self._ensure_range(label, version, name=f"{version}_of_{label}")
 
     def create(self, record: ModelRecord) -> None:
         """Under the first free name, so that it may stand beside one with another definition."""
-        label, filters = record.embedded_label, self.wanted(record)[1:]
-        # A long value in the filter of a vector index stops the whole database (2026.09). A range
-        # index on the same property refuses the value before that.
-        for on in filters:
-            self._ensure_range(label, on, name=f"embedding_{on}_of_{label}", wait=True)
+        filters = self.wanted(record)[1:]
         taken = {row["name"] for row in self._read(_INDEX_NAMES)}
         first = f"{record.vector_property}_index"
         later = (f"{first}_{number}" for number in range(2, len(taken) + 3))
         name = next(name for name in (first, *later) if name not in taken)
         make = _CREATE_VECTOR_INDEX.format(
             language="25" if filters else "5",
-            label=quoted(label),
+            label=quoted(record.embedded_label),
             vector=quoted(record.vector_property),
             filters=f"WITH [{', '.join('e.' + quoted(on) for on in filters)}]" if filters else "",
         )

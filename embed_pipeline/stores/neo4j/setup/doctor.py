@@ -13,7 +13,8 @@ from embed_pipeline.errors import (
     StoreAccessDenied,
 )
 from embed_pipeline.stores.encoding import from_ms
-from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Tx, release_of
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Tx
+from embed_pipeline.stores.neo4j.driver.pool import release_of
 
 OLDEST = (5, 26)
 """The LTS release with all that the statements use."""
@@ -56,7 +57,7 @@ def diagnose_database(
 def _version(
     role: str, place: str, version: str, edition: str, database: Neo4jDatabase
 ) -> CheckResult:
-    bolt = ".".join(str(number) for number in database.bolt_version)
+    bolt = ".".join(str(number) for number in database.server_info.protocol_version)
     said = f"{place}: Neo4j {version} {edition}, Bolt {bolt}"
     release = release_of(version)
     if release is None:

@@ -7,24 +7,23 @@ exist. So a new definition is built beside the old one, which search uses until 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
 
 from embed_pipeline.domain.check import CheckResult, note, ok, problem
 from embed_pipeline.domain.embedding import ModelRecord
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.errors import SchemaMissing
+from embed_pipeline.stores.config import InitOptions
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
 from embed_pipeline.stores.neo4j.graph.index import VectorIndexes, place_of
 from embed_pipeline.stores.neo4j.graph.mapping import quoted
 
-NUMBERS_PER_SECOND = 300_000
-"""How fast an index is built, in numbers of its vectors: a rough figure, measured on two cores with
-vectors of 256 and of 1 536 numbers."""
+VECTORS_PER_SECOND = 200
+"""How fast an index is built: a rough figure, measured on two busy cores. It depends little on the
+length of the vectors: the server compares them by one bit per number."""
 
 POLL_SECONDS = 0.5
-
-OnPercent = Callable[[float], None]
 
 _SAVE_INDEX_NAME = "MATCH (m:EmbeddingModel {model: $model}) SET m.index_name = $name"
 
@@ -38,14 +37,12 @@ class VectorIndexSetup:
         self._database = database
         self._indexes = VectorIndexes(database, mapping)
 
-    def prepare(
-        self, record: ModelRecord, *, rebuild: bool = False, on_percent: OnPercent | None = None
-    ) -> list[str]:
+    def prepare(self, record: ModelRecord, options: InitOptions) -> list[str]:
         """Make what is missing and wait for it; replace an index that differs if told to."""
         self._indexes.ensure(record)
         index = self._indexes.own(record)
         if index is not None and (difference := self._indexes.difference(index, record)):
-            if not rebuild:
+            if not options.rebuild_index:
                 return [
                     f"The vector index {index.name} on {place_of(record)} {difference}. "
                     f"`{REBUILD}` builds a new one in about {self._estimate(record)}; "
@@ -54,14 +51,14 @@ class VectorIndexSetup:
             if index.properties == self._indexes.wanted(record):
                 self._indexes.drop(index)  # the new one cannot be made beside it
             self._indexes.create(record)
-        return self._switch(record, on_percent or (lambda percent: None))
+        return self._switch(record, options)
 
-    def _switch(self, record: ModelRecord, on_percent: OnPercent) -> list[str]:
+    def _switch(self, record: ModelRecord, options: InitOptions) -> list[str]:
         """Wait for the new index, then drop those that it replaces, 0.1's among them."""
         while (index := self._indexes.own(record)) is not None and not index.is_online:
             if index.has_failed:
                 break
-            on_percent(index.percent)
+            options.on_progress(f"building {index.name}", round(index.percent), 100)
             time.sleep(POLL_SECONDS)
         if index is None or index.has_failed:
             reason = self._indexes.difference(index, record) if index else "is gone again"
@@ -83,7 +80,7 @@ class VectorIndexSetup:
     def _estimate(self, record: ModelRecord) -> timedelta:
         count = _COUNT_EMBEDDED.format(label=quoted(record.embedded_label))
         entities = self._database.read(lambda tx: tx.one(count))["entities"]
-        return timedelta(seconds=round(entities * record.dimensions / NUMBERS_PER_SECOND))
+        return timedelta(seconds=round(entities / VECTORS_PER_SECOND))
 
     def diagnose(self, records: Iterable[ModelRecord]) -> list[CheckResult]:
         return [self._diagnose(record) for record in records if record.takes_vectors]
