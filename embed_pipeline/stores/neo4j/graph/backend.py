@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
+from neo4j.exceptions import Neo4jError
+
 from embed_pipeline.domain.embedding import (
     FIRST_PROPERTY,
     ModelRecord,
@@ -20,6 +22,7 @@ from embed_pipeline.domain.embedding import (
 from embed_pipeline.domain.entity import Entity, EntityMapping
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
+from embed_pipeline.errors import PageTooLarge
 from embed_pipeline.stores.graph.transaction import (
     GraphDatabase,
     GraphTransaction,
@@ -30,6 +33,7 @@ from embed_pipeline.stores.graph.transaction import (
     in_batches,
 )
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
+from embed_pipeline.stores.neo4j.driver.error_codes import TOO_LARGE
 from embed_pipeline.stores.neo4j.graph import cypher, rows
 from embed_pipeline.stores.neo4j.graph.index import VectorIndexes
 from embed_pipeline.stores.neo4j.graph.mapping import filled, vector_names
@@ -114,13 +118,22 @@ class Neo4jGraphTransaction(GraphTransaction):
         written = rows.HiddenRows(
             rows.written_row(write, unmark=write.uid in unmark, packed=packed) for write in writes
         )
-        self.all(
-            cypher.WRITE_VECTORS,
-            of=record.vector_property,
-            rows=written,
-            vector_property=record.vector_property,
-            model=record.model,
-        )
+        try:
+            self.all(
+                cypher.WRITE_VECTORS,
+                of=record.vector_property,
+                rows=written,
+                vector_property=record.vector_property,
+                model=record.model,
+            )
+        except Neo4jError as error:
+            if TOO_LARGE not in (error.message or ""):
+                raise
+            # The worker writes the others of the page without it.
+            raise PageTooLarge(
+                "The graph cannot index an entity's type or end of validity: it is longer than "
+                "about 8 kB."
+            ) from error
         # The driver's transaction and its results hold each other and what was sent, until the
         # garbage collector comes: many pages of vectors later.
         written.clear()
