@@ -41,13 +41,6 @@ def ways(server: BedServer, statements: dict[str, str]) -> Ways:
     }
 
 
-def operators(server: BedServer, statement: str, parameters: dict[str, Any]) -> list[str]:
-    """What the server would do for a statement, step by step."""
-    with server.driver.session(database=server.database) as session:
-        plan = session.run("EXPLAIN " + statement, parameters).consume().plan
-    return [name for name, _ in _operators(plan)] if plan else []
-
-
 def scanned(found: Ways, label: str) -> list[str]:
     """The statements that would look at every node of a label."""
     return [
