@@ -38,6 +38,14 @@ def init(
     graph_uri: Annotated[str | None, _instead("URI", "The graph's server")] = None,
     graph_user: Annotated[str | None, _instead("NAME", "The user for the graph")] = None,
     graph_database: Annotated[str | None, _instead("NAME", "The graph's database")] = None,
+    trigger: Annotated[
+        bool | None,
+        typer.Option(
+            help="Install (or remove) an APOC trigger that marks what other programs change."
+            " Needs admin rights on the graph's server.",
+            show_default="left as it is",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Prepare the stores: tables, constraints, indexes. Changes no entity; can be run again.
@@ -64,7 +72,7 @@ def init(
         over["EMBED_GRAPH_STORE"] = "neo4j"
     if over and not (queue_uri or graph_uri):
         over["EMBED_STORE"] = "neo4j"  # unless the settings choose the stores apart
-    sentences = wiring.initialise_stores(_settings_with_passwords(over))
+    sentences = wiring.initialise_stores(_settings_with_passwords(over), trigger=trigger)
     say("\n".join(sentences), {"ready": sentences}, as_json=as_json)
 
 
