@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from embed_pipeline.domain.check import CheckResult
-from embed_pipeline.domain.policy import QueuePolicy
-from embed_pipeline.domain.recovery import RecoveryPolicy
+from embed_pipeline.domain.recovery import QueuePolicy, RecoveryPolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from embed_pipeline.domain.check import CheckResult
 from embed_pipeline.domain.entity import EntityMapping
-from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.entity_store import EntityStore

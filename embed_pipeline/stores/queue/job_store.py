@@ -20,8 +20,7 @@ from embed_pipeline.domain.job import (
     QueueStatus,
 )
 from embed_pipeline.domain.lease import FailReport, Lease, LeaseResult
-from embed_pipeline.domain.policy import QueuePolicy
-from embed_pipeline.domain.recovery import RecoveredJob, Recovery
+from embed_pipeline.domain.recovery import QueuePolicy, RecoveredJob, Recovery
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.ports.job_store import JobStore
