@@ -108,7 +108,7 @@ def trigger_statement(mapping: EntityMapping, models: Iterable[ModelRecord]) -> 
     records = tuple(models)
     vectors = [record.vector_property for record in records] or [FIRST_PROPERTY]
     properties = dict.fromkeys((mapping.key, *mapping.text, mapping.valid_to, *vectors))
-    labels = (mapping.label, *(getattr(record, "embedded_label", "Embedded") for record in records))
+    labels = (mapping.label, *(record.embedded_label for record in records))
     return MARK_CHANGED.format(
         properties=_listed(properties),
         labels=_listed(labels),
