@@ -31,6 +31,13 @@ def _instead(metavar: str, what: str) -> Any:
     return typer.Option(metavar=metavar, help=f"{what}, instead of the setting's.")
 
 
+_TRIGGER = typer.Option(
+    help="Install (or remove) an APOC trigger that marks what other programs change."
+    " Needs admin rights on the graph's server.",
+    show_default="left as it is",
+)
+
+
 def init(
     queue_uri: Annotated[str | None, _instead("URI", "The queue's server")] = None,
     queue_user: Annotated[str | None, _instead("NAME", "The user for the queue")] = None,
@@ -38,14 +45,7 @@ def init(
     graph_uri: Annotated[str | None, _instead("URI", "The graph's server")] = None,
     graph_user: Annotated[str | None, _instead("NAME", "The user for the graph")] = None,
     graph_database: Annotated[str | None, _instead("NAME", "The graph's database")] = None,
-    trigger: Annotated[
-        bool | None,
-        typer.Option(
-            help="Install (or remove) an APOC trigger that marks what other programs change."
-            " Needs admin rights on the graph's server.",
-            show_default="left as it is",
-        ),
-    ] = None,
+    trigger: Annotated[bool | None, _TRIGGER] = None,
     as_json: AsJson = False,
 ) -> None:
     """Prepare the stores: tables, constraints, indexes. Changes no entity; can be run again.
