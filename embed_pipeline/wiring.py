@@ -35,9 +35,13 @@ def open_entity_store(settings: Settings, *, clock: Clock | None = None) -> Enti
 
 def initialise_stores(settings: Settings, options: InitOptions | None = None) -> list[str]:
     """Create what the stores need; a sentence for each database."""
-    stores = settings.stores
+    stores, options = settings.stores, options or InitOptions()
     config = _store_config(settings, None)
-    return initialise(queue_backend(stores.queue), graph_backend(stores.graph), config, options)
+    graph = graph_backend(stores.graph)
+    sentences = initialise(queue_backend(stores.queue), graph, config, options)
+    if options.trigger is not None:
+        sentences.append(graph.set_trigger(config, install=options.trigger))
+    return sentences
 
 
 def diagnose_stores(settings: Settings) -> list[CheckResult]:

@@ -59,6 +59,8 @@ class InitOptions:
 
     rebuild_index: bool = False
     """Replace a vector index whose definition differs from the one that is wanted."""
+    trigger: bool | None = None
+    """Install or remove what marks changes of other programs; None leaves it as it is."""
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
     """Called during long work with what is done, how far it is, and the total."""
 
@@ -111,6 +113,9 @@ class GraphBackend(Protocol):
 
     def initialise_graph(self, config: StoreConfig, options: InitOptions) -> list[str]:
         """Create what is missing; may be repeated. A sentence for each thing worth knowing."""
+
+    def set_trigger(self, config: StoreConfig, *, install: bool) -> str:
+        """Install or remove what marks changes of other programs at once; a sentence about it."""
 
     def diagnose_graph(self, config: StoreConfig) -> list[CheckResult]:
         """Reached, prepared, of a version that works? Changes nothing."""

@@ -171,6 +171,10 @@ class GraphDatabase(ABC):
     def nearest(self, search: Search) -> list[Scored]:
         """The best by cosine, in any order."""
 
+    def mark_changed(self) -> int:
+        """Mark what other programs changed, by their time of change; how many. Only some can."""
+        return 0
+
     @abstractmethod
     def ensure_indexes(self, record: ModelRecord, *, check_only: bool = False) -> None:
         """Make the indexes of the model's vectors, where they are missing.

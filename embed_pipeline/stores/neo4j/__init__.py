@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 
 from embed_pipeline.domain.check import CheckResult, Condition
@@ -21,7 +22,7 @@ from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
 from embed_pipeline.stores.neo4j.queue.adoption import sentences_on_jobs_left
 from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.setup import schema
+from embed_pipeline.stores.neo4j.setup import schema, trigger
 from embed_pipeline.stores.neo4j.setup.doctor import diagnose_database
 from embed_pipeline.stores.neo4j.setup.vector_index import VectorIndexSetup
 from embed_pipeline.stores.queue.job_store import OpenQueue
@@ -73,6 +74,18 @@ def initialise_graph(config: StoreConfig, options: InitOptions) -> list[str]:
     return sentences
 
 
+def set_trigger(config: StoreConfig, *, install: bool) -> str:
+    """APOC keeps triggers in the database `system` of the graph's server."""
+    assert config.graph is not None, "the settings refuse Neo4j without a server"
+    with (
+        closing(_database(config.graph, config)) as graph,
+        closing(_database(replace(config.graph, database="system"), config)) as system,
+    ):
+        if not install:
+            return trigger.drop_trigger(graph, system, config.mapping)
+        return trigger.install_trigger(graph, system, config.mapping, _models(graph, config))
+
+
 def _models(database: Neo4jDatabase, config: StoreConfig) -> tuple[ModelRecord, ...]:
     return Neo4jGraph(database, mapping=config.mapping).read(lambda tx: tx.models())
 
@@ -83,12 +96,13 @@ def diagnose_queue(config: StoreConfig) -> list[CheckResult]:
 
 def diagnose_graph(config: StoreConfig) -> list[CheckResult]:
     check = partial(schema.check_graph, mapping=config.mapping)
-    checks = _diagnose("graph", config.graph, config, check)
-    if all(check.condition is not Condition.BROKEN for check in checks):
-        with closing(_database(config.graph, config)) as database:
-            indexes = VectorIndexSetup(database, config.mapping)
-            checks += indexes.diagnose(_models(database, config))
-    return checks
+    found = _diagnose("graph", config.graph, config, check)
+    if all(check.condition is not Condition.BROKEN for check in found):
+        with closing(_database(config.graph, config)) as graph:
+            models = _models(graph, config)
+            found += VectorIndexSetup(graph, config.mapping).diagnose(models)
+            found.append(trigger.check_trigger(graph, config.mapping, models))
+    return found
 
 
 def _diagnose(

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from embed_pipeline.domain.check import CheckResult, ok
+from embed_pipeline.errors import RequestError
 from embed_pipeline.stores.config import InitOptions, Location, StoreConfig
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.queue.job_store import OpenQueue, QueueJobStore
@@ -49,6 +50,12 @@ def initialise_graph(config: StoreConfig, options: InitOptions) -> list[str]:
     if options.rebuild_index:
         sentences.append("A graph in SQLite has no vector index: a search compares all vectors.")
     return sentences
+
+
+def set_trigger(config: StoreConfig, *, install: bool) -> str:
+    if not install:
+        return "A graph in SQLite has no trigger."
+    raise RequestError("A graph in SQLite has no other writers: a trigger is for Neo4j only.")
 
 
 def diagnose_queue(config: StoreConfig) -> list[CheckResult]:

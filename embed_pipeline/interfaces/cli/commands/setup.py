@@ -6,7 +6,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import typer
@@ -33,6 +33,18 @@ def _instead(metavar: str, what: str) -> Any:
     return typer.Option(metavar=metavar, help=f"{what}, instead of the setting's.")
 
 
+_TRIGGER = typer.Option(
+    help="Install (or remove) an APOC trigger that marks what other programs change."
+    " Needs admin rights on the graph's server.",
+    show_default="left as it is",
+)
+
+
+_REBUILD = typer.Option(
+    "--rebuild-index", help="Replace a vector index whose definition has changed."
+)
+
+
 def init(
     queue_uri: Annotated[str | None, _instead("URI", "The queue's server")] = None,
     queue_user: Annotated[str | None, _instead("NAME", "The user for the queue")] = None,
@@ -40,12 +52,8 @@ def init(
     graph_uri: Annotated[str | None, _instead("URI", "The graph's server")] = None,
     graph_user: Annotated[str | None, _instead("NAME", "The user for the graph")] = None,
     graph_database: Annotated[str | None, _instead("NAME", "The graph's database")] = None,
-    rebuild_index: Annotated[
-        bool,
-        typer.Option(
-            "--rebuild-index", help="Replace a vector index whose definition has changed."
-        ),
-    ] = False,
+    trigger: Annotated[bool | None, _TRIGGER] = None,
+    rebuild_index: Annotated[bool, _REBUILD] = False,
     as_json: AsJson = False,
 ) -> None:
     """Prepare the stores: tables, constraints, indexes. Changes no entity; can be run again.
@@ -68,18 +76,18 @@ def init(
         EMBED_GRAPH_USER=graph_user,
         EMBED_GRAPH_DATABASE=graph_database,
     )
-    sentences = _prepare(_settings_with_passwords(over), rebuild_index=rebuild_index)
+    options = InitOptions(rebuild_index=rebuild_index, trigger=trigger)
+    sentences = _prepare(_settings_with_passwords(over), options)
     say("\n".join(sentences), {"ready": sentences}, as_json=as_json)
 
 
-def _prepare(settings: Settings, *, rebuild_index: bool) -> list[str]:
+def _prepare(settings: Settings, options: InitOptions) -> list[str]:
     with progress("Preparing", total=100) as update:
 
         def show_progress(what: str, done: int, total: int) -> None:
             update(round(100 * done / max(total, 1)), what)
 
-        options = InitOptions(rebuild_index=rebuild_index, on_progress=show_progress)
-        return wiring.initialise_stores(settings, options)
+        return wiring.initialise_stores(settings, replace(options, on_progress=show_progress))
 
 
 def _overrides(**given: str | None) -> dict[str, str]:
