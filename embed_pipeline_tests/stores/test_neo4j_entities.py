@@ -354,7 +354,6 @@ class TestOtherPeoplesGraphs:
 
         assert people.coverage(model=MODEL).entities == 30
         assert len(people.entities_without_embeddings(100, model=MODEL).entities) == 30
-        assert people.search(vector(), model=MODEL).entities == 30
         assert people.find_by_name("nobody") == ()
 
     @pytest.mark.parametrize("theirs", ["[0.5, 0.5, 0.5, 0.5]", "'none'", "17"])
