@@ -119,6 +119,7 @@ class TestFilters:
         monkeypatch.setattr(vector_search, "MOST_FETCHED", 100)
         embed_with(store, {1: vector(0, 1, 0, 0)})
         server.run(NEARER, model=MODEL, type="x")
+        server.run("CALL db.awaitIndexes(60)")
 
         store.soft_delete([EntityUid(f"near{n}") for n in range(1, 1001)])
 
@@ -135,6 +136,7 @@ class TestFilters:
             monkeypatch.setattr(vector_search, "MOST_FETCHED", 100)
         embed_with(store, {1: vector(0, 1, 0, 0)})
         server.run(NEARER, model=MODEL, type="x")
+        server.run("CALL db.awaitIndexes(60)")
 
         server.run("MATCH (e:Entity {name: 'near'}) SET e.validTo = datetime()")
 
@@ -151,15 +153,21 @@ class TestFilters:
             monkeypatch.setattr(vector_search, "MOST_FETCHED", 100)
         embed_with(store, {1: vector(0, 1, 0, 0)}, entity_type="wanted")
         server.run(NEARER, model=MODEL, type="near")
+        server.run("CALL db.awaitIndexes(60)")
 
         hits = store.search(vector(1, 0, 0, 0), model=MODEL, entity_type="wanted").hits
 
         assert [hit.entity.uid for hit in hits] == [uid(1)]
 
     def test_deprecated_procedure_is_asked_only_where_there_is_nothing_else(
-        self, store: EntityStore, filters_inside: bool, monkeypatch: pytest.MonkeyPatch
+        self,
+        store: EntityStore,
+        server: BedServer,
+        filters_inside: bool,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         add_embedded(store, 1)
+        server.run("CALL db.awaitIndexes(60)")
         sent = statements_sent(monkeypatch)
 
         found(store, vector())
@@ -172,6 +180,7 @@ class TestFilters:
     ) -> None:
         add_embedded(store, 1)
         server.run(NEARER, model=MODEL, type="x")
+        server.run("CALL db.awaitIndexes(60)")
         sent = statements_sent(monkeypatch)
 
         store.search(vector(1, 0, 0, 0), model=MODEL, limit=1, entity_type="x")
@@ -316,6 +325,7 @@ class TestDoctor:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         record = register(store)
+        setup.prepare(record, InitOptions())
         assert self._said(setup, record) == (
             Condition.OK,
             "embedding_index on Embedded.embedding, 4 dimensions",
