@@ -33,11 +33,18 @@ def open_entity_store(settings: Settings, *, clock: Clock | None = None) -> Enti
     return graph_backend(settings.stores.graph).open_graph(config)
 
 
-def initialise_stores(settings: Settings) -> list[str]:
-    """Create what the stores need; a sentence for each database."""
+def initialise_stores(settings: Settings, *, trigger: bool | None = None) -> list[str]:
+    """Create what the stores need; a sentence for each database.
+
+    `trigger` installs or removes what marks changes of other programs; None leaves it as it is.
+    """
     stores = settings.stores
     config = _store_config(settings, None)
-    return initialise(queue_backend(stores.queue), graph_backend(stores.graph), config)
+    graph = graph_backend(stores.graph)
+    sentences = initialise(queue_backend(stores.queue), graph, config)
+    if trigger is not None:
+        sentences.append(graph.set_trigger(config, install=trigger))
+    return sentences
 
 
 def diagnose_stores(settings: Settings) -> list[CheckResult]:

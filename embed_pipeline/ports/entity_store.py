@@ -86,6 +86,13 @@ class EntityStore(Protocol):
         """Marked, valid entities whose vector was made from another text; by key."""
 
     @abstractmethod
+    def mark_changed(self) -> int:
+        """Mark entities whose time of change is new, where the mapping names one; how many.
+
+        Costs what changed since the last call and in the minute before it.
+        """
+
+    @abstractmethod
     def walk(
         self, *, model: str, defects: Collection[VectorDefect], after: EntityUid | None, size: int
     ) -> Page:

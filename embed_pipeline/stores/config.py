@@ -101,5 +101,8 @@ class GraphBackend(Protocol):
     def initialise_graph(self, config: StoreConfig) -> list[str]:
         """Create what is missing; may be repeated. A sentence for each thing worth knowing."""
 
+    def set_trigger(self, config: StoreConfig, *, install: bool) -> str:
+        """Install or remove what marks changes of other programs at once; a sentence about it."""
+
     def diagnose_graph(self, config: StoreConfig) -> list[CheckResult]:
         """Reached, prepared, of a version that works? Changes nothing."""

@@ -131,6 +131,9 @@ class DiscoveryVerbs(LabelVerbs):
             if entity.is_valid and entity.text and defect_of(entity, facts, record) in wanted:
                 yield entity
 
+    def mark_changed(self) -> int:
+        return self._graph.mark_changed()
+
     def walk(
         self, *, model: str, defects: Collection[VectorDefect], after: EntityUid | None, size: int
     ) -> Page:

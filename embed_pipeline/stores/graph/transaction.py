@@ -223,6 +223,10 @@ class GraphDatabase(ABC):
     def nearest(self, search: Search) -> tuple[list[Scored], int]:
         """The best by cosine, in any order, and how many vectors were searched."""
 
+    def mark_changed(self) -> int:
+        """Mark what other programs changed, by their time of change; how many. Only some can."""
+        return 0
+
     @abstractmethod
     def end_audit(self, *, of: str, repair: bool) -> AuditCounts:
         """What a walk by key cannot meet: entities without a usable key, and miscounted labels."""
