@@ -1,8 +1,9 @@
-"""The sliding window that no arrangement of workers can overdraw.
+"""The sliding window that no arrangement of workers can overdraw, measured at the provider.
 
-The interval is cut into 60 sub-buckets. A grant counts against every window that its bucket
-touches, also in part, so at most N are granted in any window of the interval. A token bucket
-admits nearly 2N (a full bucket, then the refill), which a provider answers with 429.
+A request arrives after its grant: a grant may be used for some time, and the network takes some.
+So a grant counts for longer than the interval, and at most N requests arrive in any interval.
+What is counted is cut into 60 sub-buckets, and a grant counts as long as its whole bucket does. A
+token bucket admits nearly 2N (a full bucket, then the refill), which a provider answers with 429.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 SUB_BUCKETS = 60
+ALLOWANCE = timedelta(seconds=1)
 SHORTEST_GRANT = timedelta(milliseconds=250)
 """A busy machine and a database far away need that much between a grant and its request."""
 
@@ -22,24 +24,31 @@ was not sent is returned soon, and nothing is recorded later."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:
-    """At most `requests` (and `tokens`, where set) in any window of `interval`."""
+    """At most `requests` (and `tokens`, where set) arrive in any window of `interval`."""
 
     requests: int
     interval: timedelta
     tokens: int | None = None
-
-    @property
-    def sub_bucket(self) -> timedelta:
-        """A sixtieth of the interval, rounded up: sixty of them are never shorter than it."""
-        return timedelta(microseconds=-(-(self.interval // MICROSECOND) // SUB_BUCKETS))
+    allowance: timedelta = ALLOWANCE
+    """How long a request may take from here to the provider, connecting included."""
 
     @property
     def grant_lasts(self) -> timedelta:
-        """How long a grant may wait to be sent: as long as a bucket, but at least SHORTEST_GRANT.
+        """How long a grant may wait to be sent: a sixtieth of the interval, or SHORTEST_GRANT.
 
         Below intervals of 15 s a grant could otherwise expire before it can be used.
         """
-        return max(self.sub_bucket, SHORTEST_GRANT)
+        return max(self.interval / SUB_BUCKETS, SHORTEST_GRANT)
+
+    @property
+    def counted(self) -> timedelta:
+        """The window in which grants are counted, so that any interval at the provider holds."""
+        return self.interval + self.grant_lasts + self.allowance
+
+    @property
+    def sub_bucket(self) -> timedelta:
+        """Rounded up: sixty of them are never shorter than what is counted."""
+        return timedelta(microseconds=-(-(self.counted // MICROSECOND) // SUB_BUCKETS))
 
     def bucket_at(self, now: datetime) -> datetime:
         """The start of the bucket that `now` lies in."""
