@@ -1,9 +1,8 @@
 """The sliding window that no arrangement of workers can overdraw, measured at the provider.
 
-A request arrives after its grant: a grant may be used for some time, and the network takes some.
-So a grant counts for longer than the interval, and at most N requests arrive in any interval.
-What is counted is cut into 60 sub-buckets, and a grant counts as long as its whole bucket does. A
-token bucket admits nearly 2N (a full bucket, then the refill), which a provider answers with 429.
+A request arrives after its grant, so a grant counts for longer than the interval. The counted
+window is cut into 60 sub-buckets; a grant counts as long as any part of its bucket does. A token
+bucket admits nearly 2N (a full bucket, then the refill), which a provider answers with 429.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 
 SUB_BUCKETS = 60
 ALLOWANCE = timedelta(seconds=1)
@@ -34,10 +34,7 @@ class RateLimit:
 
     @property
     def grant_lasts(self) -> timedelta:
-        """How long a grant may wait to be sent: a sixtieth of the interval, or SHORTEST_GRANT.
-
-        Below intervals of 15 s a grant could otherwise expire before it can be used.
-        """
+        """How long a grant may wait to be sent. A short interval alone would leave too little."""
         return max(self.interval / SUB_BUCKETS, SHORTEST_GRANT)
 
     @property
@@ -109,7 +106,7 @@ class Window:
         return replace(self, buckets=counting, grants=grants)
 
     def bucket_of(self, grant_id: str) -> datetime | None:
-        """Where the grant was taken; None when it is unknown, returned or recorded."""
+        """None when the grant is unknown, returned or recorded."""
         return next((at for at, ids in self.grants.items() if grant_id in ids), None)
 
     def without_grant(self, grant: Grant, *, back: Spent) -> Window:
@@ -128,11 +125,8 @@ class Window:
 
     def spent(self, limit: RateLimit, now: datetime) -> Spent:
         oldest = limit.oldest_counting(now)
-        total = Spent()
-        for bucket, spent in self.buckets.items():
-            if bucket >= oldest:
-                total = total.plus(spent)
-        return total
+        counting = [spent for bucket, spent in self.buckets.items() if bucket >= oldest]
+        return reduce(Spent.plus, counting, Spent())
 
     def free_from(self, limit: RateLimit, cost: Spent, now: datetime) -> datetime:
         """The first time at which `cost` fits, if no other worker spends; `now` when it fits now.
