@@ -11,7 +11,12 @@ from collections.abc import Mapping
 
 from embed_pipeline.domain.isolation import Tier
 from embed_pipeline.domain.job import RANKS
-from embed_pipeline.stores.encoding import JOB_FIELDS
+from embed_pipeline.stores.encoding import JOB_FIELDS, LAST_MS
+
+MALFORMED = f"""CASE status WHEN 'pending' THEN available_at WHEN 'processing' THEN lock_until
+    ELSE processed_at END > {LAST_MS}"""
+"""The time by which jobs of this status are found is none: beyond the year 9999, or, in SQLite,
+where any value fits any column, text, which is greater than all numbers."""
 
 
 class Dialect:
@@ -38,6 +43,8 @@ class Dialect:
 # Each may use those before it.
 _FRAGMENTS: Mapping[str, str] = {
     "columns": ", ".join(JOB_FIELDS),
+    "last": str(LAST_MS),
+    "malformed": MALFORMED,
     # What an enqueue decides by.
     "known_columns": """job.entity_uid, job.model, job.version,
     job.id, job.status, job.fail_code, job.priority, job.available_at, job.again""",
@@ -58,7 +65,8 @@ _FRAGMENTS: Mapping[str, str] = {
     "of_rank_and_tier": """status = 'pending' AND model = :model
     AND rank = ranks.column1 AND tier = tiers.column1""",
     "of_category": "(CAST(:category AS text) IS NULL OR error_category = :category)",
-    "ended_after": """(processed_at, id) > (:ended_at, :id)
+    # Of a time that is none the next page would begin at the first one again.
+    "ended_after": """(processed_at, id) > (:ended_at, :id) AND processed_at <= {last}
 ORDER BY processed_at NULLS FIRST, id LIMIT :limit""",
     "latest_first": "ORDER BY processed_at DESC NULLS LAST, id DESC LIMIT :limit",
     # A job that failed before there was a code has none.
@@ -103,7 +111,7 @@ COMPLETE_JOBS = """
 UPDATE {job}
 SET status = 'completed', processed_at = {now}, done_token = :token, force = false, {unlocked},
     {no_error}
-WHERE {held} AND again = 0 RETURNING id
+WHERE {held} AND again NOT IN (1, 2) RETURNING id
 """
 
 COMPLETE_AND_REPEAT_JOBS = """
@@ -123,12 +131,14 @@ SELECT {columns} FROM {job} WHERE status = 'processing' AND coalesce(lock_until,
 ORDER BY coalesce(lock_until, 0) LIMIT :limit {skip_locked}
 """
 
-# The first end of a lease by its index; a planner may answer EXISTS by reading the whole table.
-HAS_STALE = """
-SELECT (
-    SELECT coalesce(lock_until, 0) FROM {job} WHERE status = 'processing'
-    ORDER BY coalesce(lock_until, 0) LIMIT 1
-) < {now} AS found
+# No lease, recovery or cleanup would find these: they are due, stale, or have ended just now.
+REPAIR_JOBS = """
+UPDATE {job} SET
+    available_at = CASE WHEN available_at > {last} THEN {now} ELSE available_at END,
+    lock_until = CASE WHEN lock_until > {last} THEN NULL ELSE lock_until END,
+    processed_at = CASE WHEN processed_at > {last} THEN {now} ELSE processed_at END
+WHERE {row} {pick} SELECT {row} FROM {job} WHERE {malformed} LIMIT :limit {skip_locked} {end}
+RETURNING id
 """
 
 JOBS_OF_OWNER = """
@@ -170,80 +180,4 @@ DELETE_EVENTS = """
 DELETE FROM {event} WHERE seq {pick}
     SELECT seq FROM {event} WHERE at < :before LIMIT :limit {skip_locked}
 {end} RETURNING seq
-"""
-
-GET_JOB = "SELECT {columns} FROM {job} WHERE id = :id"
-
-# A seek per rank and tier: with one ordered scan over all ranks, a higher priority full of
-# deferred jobs would be walked from end to end.
-NEXT_DUE = """
-SELECT min((
-    SELECT available_at FROM {job} WHERE {of_rank_and_tier} ORDER BY available_at LIMIT 1
-)) AS due FROM {each_rank_and_tier}
-"""
-
-# Each count reads one partial index, not the table; there is none on completed jobs alone.
-COUNT_BY_STATUS = """
-SELECT (SELECT count(*) FROM {job} WHERE status = 'pending') AS pending,
-       (SELECT count(*) FROM {job} WHERE status = 'processing') AS processing,
-       (SELECT count(*) FROM {job} WHERE status IN ('completed', 'failed')) AS ended,
-       (SELECT count(*) FROM {job} WHERE status = 'failed') AS failed
-"""
-
-# Hops from owner to owner along the index instead of reading all their jobs.
-LIVE_OWNERS = """
-WITH RECURSIVE owners(name) AS (
-    SELECT min(lock_owner) FROM {job} WHERE status = 'processing'
-    UNION ALL
-    SELECT (SELECT min(lock_owner) FROM {job}
-            WHERE status = 'processing' AND lock_owner > owners.name)
-    FROM owners WHERE owners.name IS NOT NULL
-)
-SELECT name FROM owners WHERE EXISTS (
-    SELECT 1 FROM {job}
-    WHERE status = 'processing' AND lock_owner = owners.name AND lock_until >= {now}
-)
-"""
-
-LATEST_FAILED = (
-    "SELECT {columns} FROM {job} WHERE status = 'failed' AND {of_category} {latest_first}"
-)
-
-ENDED_JOBS = """
-SELECT {columns} FROM {job}
-WHERE status IN ('completed', 'failed')
-  AND (CAST(:status AS text) IS NULL OR status = :status) AND {ended_after}
-"""
-
-# Few among many, so they have an index of their own.
-FAILED_JOBS = "SELECT {columns} FROM {job} WHERE status = 'failed' AND {ended_after}"
-
-PARKED_JOBS = "SELECT {columns} FROM {job} WHERE {parked} {latest_first}"
-
-COUNT_PARKED = "SELECT count(*) AS found FROM {job} WHERE {parked}"
-
-WALK_JOBS = "SELECT {columns} FROM {job} WHERE id > :after ORDER BY id LIMIT :limit"
-
-COUNT_AHEAD = """
-SELECT count(*) AS found FROM (
-    SELECT 1 FROM {job} WHERE status = 'pending' AND model = :model AND id <> :id
-      AND (rank < :rank OR (rank = :rank AND available_at <= :available_at))
-    LIMIT :limit
-) AS ahead
-"""
-
-JOBS_OF_ENTITY = """
-SELECT {columns} FROM {job} WHERE entity_uid = :entity_uid
-ORDER BY created_at DESC, id DESC LIMIT :limit
-"""
-
-READ_STATES = "SELECT name, value FROM {state} WHERE {listed_names} AND value IS NOT NULL"
-
-READ_ALL_STATES = "SELECT name, value FROM {state} WHERE value IS NOT NULL"
-
-READ_COUNTERS = "SELECT name, sum(value) AS value FROM {counter} GROUP BY name ORDER BY name"
-
-RECENT_EVENTS = """
-SELECT at, kind, owner, reason, CAST(job_ids AS text) AS job_ids, CAST(facts AS text) AS facts
-FROM {event} WHERE CAST(:kind AS text) IS NULL OR kind = :kind ORDER BY seq DESC LIMIT :limit
 """
