@@ -8,7 +8,7 @@ from embed_pipeline.domain.isolation import SMALL_FROM_STRIKES, SOLO_FROM_STRIKE
 from embed_pipeline.domain.job import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
 from embed_pipeline.stores.postgres.connection import Connection
-from embed_pipeline.stores.queue.sql.statements import MALFORMED
+from embed_pipeline.stores.queue.sql.statements import MALFORMED_INDEX
 
 VERSION = 2
 TABLES = ("embed_job", "event", "shared_state", "counter", "queue_version")
@@ -49,8 +49,7 @@ CREATE INDEX job_holder ON {embed_job} (lock_owner, lease_token) WHERE status = 
 CREATE INDEX job_ended ON {embed_job} (processed_at NULLS FIRST, id)
     WHERE status IN ('completed', 'failed');
 CREATE INDEX job_failed ON {embed_job} (processed_at NULLS FIRST, id) WHERE status = 'failed';
--- Empty, unless another program writes times that are none.
-CREATE INDEX job_malformed ON {embed_job} (id) WHERE {malformed};
+CREATE INDEX job_malformed ON {embed_job} {malformed};
 
 CREATE TABLE {event} (
     seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -72,7 +71,7 @@ INSERT INTO {queue_version} VALUES ({version})
 """
 
 _UPGRADES = {
-    1: "CREATE INDEX job_malformed ON {embed_job} (id) WHERE {malformed}",
+    1: "CREATE INDEX job_malformed ON {embed_job} {malformed}",
 }
 """What makes a queue of this version one of the next; statements end with `;` and a new line."""
 
@@ -82,7 +81,7 @@ _WORDS: dict[str, sql.Composable] = {
     "small_from": sql.Literal(SMALL_FROM_STRIKES),
     "solo_from": sql.Literal(SOLO_FROM_STRIKES),
     **{tier.name.lower(): sql.Literal(int(tier)) for tier in Tier},
-    "malformed": sql.SQL(MALFORMED),
+    "malformed": sql.SQL(MALFORMED_INDEX),
 }
 
 # Two `init` at once take turns; the lock ends with the transaction.

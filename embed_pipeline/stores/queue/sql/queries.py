@@ -9,7 +9,7 @@ HAS_STALE = """
 SELECT coalesce((
     SELECT coalesce(lock_until, 0) FROM {job} WHERE status = 'processing'
     ORDER BY coalesce(lock_until, 0) LIMIT 1
-) < {now}, false) OR (SELECT id FROM {job} WHERE {malformed} LIMIT 1) IS NOT NULL AS found
+) < {now}, false) OR (SELECT id FROM {job} {first_malformed} 1) IS NOT NULL AS found
 """
 
 # A seek per rank and tier: with one ordered scan over all ranks, a higher priority full of

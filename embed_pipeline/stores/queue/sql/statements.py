@@ -13,10 +13,17 @@ from embed_pipeline.domain.isolation import Tier
 from embed_pipeline.domain.job import RANKS
 from embed_pipeline.stores.encoding import JOB_FIELDS, LAST_MS
 
-MALFORMED = f"""CASE status WHEN 'pending' THEN available_at WHEN 'processing' THEN lock_until
-    ELSE processed_at END > {LAST_MS}"""
-"""The time by which jobs of this status are found is none: beyond the year 9999, or, in SQLite,
-where any value fits any column, text, which is greater than all numbers."""
+TIME_OF_STATUS = """CASE status WHEN 'pending' THEN available_at
+    WHEN 'processing' THEN lock_until ELSE processed_at END"""
+"""The time by which jobs of this status are found."""
+
+MALFORMED = f"{TIME_OF_STATUS} > {LAST_MS}"
+"""That time is none: beyond the year 9999, or, in SQLite, where any value fits any column, a text,
+which is greater than all numbers."""
+
+MALFORMED_INDEX = f"(({TIME_OF_STATUS})) WHERE {MALFORMED}"
+"""Empty, unless another program writes such times. An index on the time itself, so that a planner
+has no other one for `first_malformed`."""
 
 
 class Dialect:
@@ -44,7 +51,7 @@ class Dialect:
 _FRAGMENTS: Mapping[str, str] = {
     "columns": ", ".join(JOB_FIELDS),
     "last": str(LAST_MS),
-    "malformed": MALFORMED,
+    "first_malformed": f"WHERE {MALFORMED} ORDER BY {TIME_OF_STATUS} LIMIT",
     # What an enqueue decides by.
     "known_columns": """job.entity_uid, job.model, job.version,
     job.id, job.status, job.fail_code, job.priority, job.available_at, job.again""",
@@ -65,8 +72,7 @@ _FRAGMENTS: Mapping[str, str] = {
     "of_rank_and_tier": """status = 'pending' AND model = :model
     AND rank = ranks.column1 AND tier = tiers.column1""",
     "of_category": "(CAST(:category AS text) IS NULL OR error_category = :category)",
-    # Of a time that is none the next page would begin at the first one again.
-    "ended_after": """(processed_at, id) > (:ended_at, :id) AND processed_at <= {last}
+    "ended_after": """(processed_at, id) > (:ended_at, :id)
 ORDER BY processed_at NULLS FIRST, id LIMIT :limit""",
     "latest_first": "ORDER BY processed_at DESC NULLS LAST, id DESC LIMIT :limit",
     # A job that failed before there was a code has none.
@@ -137,7 +143,7 @@ UPDATE {job} SET
     available_at = CASE WHEN available_at > {last} THEN {now} ELSE available_at END,
     lock_until = CASE WHEN lock_until > {last} THEN NULL ELSE lock_until END,
     processed_at = CASE WHEN processed_at > {last} THEN {now} ELSE processed_at END
-WHERE {row} {pick} SELECT {row} FROM {job} WHERE {malformed} LIMIT :limit {skip_locked} {end}
+WHERE {row} {pick} SELECT {row} FROM {job} {first_malformed} :limit {skip_locked} {end}
 RETURNING id
 """
 

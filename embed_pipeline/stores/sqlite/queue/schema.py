@@ -7,11 +7,9 @@ import sqlite3
 from embed_pipeline.domain.isolation import SMALL_FROM_STRIKES, SOLO_FROM_STRIKES, Tier
 from embed_pipeline.domain.job import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from embed_pipeline.errors import SchemaMissing
-from embed_pipeline.stores.queue.sql.statements import MALFORMED
+from embed_pipeline.stores.queue.sql.statements import MALFORMED_INDEX
 
 VERSION = 5
-
-_MALFORMED_INDEX = f"CREATE INDEX job_malformed ON embed_job (id) WHERE {MALFORMED}"
 
 _TABLES = f"""
 CREATE TABLE embed_job (
@@ -59,8 +57,7 @@ CREATE INDEX job_expiry ON embed_job (coalesce(lock_until, 0)) WHERE status = 'p
 CREATE INDEX job_holder ON embed_job (lock_owner, lease_token) WHERE status = 'processing';
 CREATE INDEX job_ended ON embed_job (processed_at, id) WHERE status IN ('completed', 'failed');
 CREATE INDEX job_failed ON embed_job (processed_at, id) WHERE status = 'failed';
--- Empty, unless another program writes times that are none.
-{_MALFORMED_INDEX};
+CREATE INDEX job_malformed ON embed_job {MALFORMED_INDEX};
 
 CREATE TABLE event (
     seq INTEGER PRIMARY KEY,
@@ -105,7 +102,7 @@ DELETE FROM shared_state WHERE name LIKE 'pause:%';
 DROP INDEX job_expiry;
 CREATE INDEX job_expiry ON embed_job (coalesce(lock_until, 0)) WHERE status = 'processing';
 """,
-    4: _MALFORMED_INDEX,
+    4: f"CREATE INDEX job_malformed ON embed_job {MALFORMED_INDEX}",
 }
 """What makes a file of this version one of the next."""
 
