@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from embed_pipeline.domain.isolation import tier_of
 from embed_pipeline.domain.job import DEFAULT_PRIORITY, JobId
-from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx

@@ -13,7 +13,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from embed_pipeline.domain.job import JobId
-from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.stores.config import Server

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from embed_pipeline.domain.job import JobId
-from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.stores.queue.job_store import QueueJobStore

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from embed_pipeline.domain.job import EmbedJob, EntityUid, FailureRecord, JobId, JobRequest
 from embed_pipeline.domain.lease import Lease
-from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.ports.job_store import JobStore

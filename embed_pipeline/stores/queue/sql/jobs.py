@@ -19,6 +19,7 @@ from embed_pipeline.domain.job import (
     FailureRecord,
     JobId,
     JobStatus,
+    Live,
     QueueStatus,
 )
 from embed_pipeline.domain.lease import Lease
@@ -64,6 +65,10 @@ class SqlJobs(JobTable):
             failed=row["failed"],
         )
 
+    def count_live(self, *, model: str, limit: int) -> Live:
+        row = self._one(queries.COUNT_LIVE, model=model, limit=limit)
+        return Live(pending=row["pending"], processing=row["processing"])
+
     def failed(self, *, category: ErrorCategory | None, limit: int) -> list[EmbedJob]:
         return self._jobs(queries.LATEST_FAILED, category=category and category.value, limit=limit)
 
@@ -79,8 +84,8 @@ class SqlJobs(JobTable):
     def parked(self, *, limit: int) -> list[EmbedJob]:
         return self._jobs(queries.PARKED_JOBS, entity_gone=ENTITY_GONE, limit=limit)
 
-    def count_parked(self) -> int:
-        return int(self._one(queries.COUNT_PARKED, entity_gone=ENTITY_GONE)["found"])
+    def count_parked(self, *, limit: int) -> int:
+        return int(self._one(queries.COUNT_PARKED, entity_gone=ENTITY_GONE, limit=limit)["found"])
 
     def walk(self, *, after: JobId, limit: int) -> list[EmbedJob]:
         return self._jobs(queries.WALK_JOBS, after=after, limit=limit)

@@ -28,6 +28,18 @@ SELECT (SELECT count(*) FROM {job} WHERE status = 'pending') AS pending,
        (SELECT count(*) FROM {job} WHERE status = 'failed') AS failed
 """
 
+# In the order of an index, because a planner may otherwise read the whole table.
+COUNT_LIVE = """
+SELECT (SELECT count(*) FROM (
+           SELECT 1 FROM {job} WHERE status = 'pending' AND model = :model
+           ORDER BY rank, tier, available_at LIMIT :limit
+       ) AS counted) AS pending,
+       (SELECT count(*) FROM (
+           SELECT 1 FROM {job} WHERE status = 'processing'
+           ORDER BY coalesce(lock_until, 0) LIMIT :limit
+       ) AS counted) AS processing
+"""
+
 # Hops from owner to owner along the index instead of reading all their jobs.
 LIVE_OWNERS = """
 WITH RECURSIVE owners(name) AS (
@@ -58,7 +70,9 @@ FAILED_JOBS = "SELECT {columns} FROM {job} WHERE status = 'failed' AND {ended_af
 
 PARKED_JOBS = "SELECT {columns} FROM {job} WHERE {parked} {latest_first}"
 
-COUNT_PARKED = "SELECT count(*) AS found FROM {job} WHERE {parked}"
+COUNT_PARKED = """
+SELECT count(*) AS found FROM (SELECT 1 FROM {job} WHERE {parked} {latest_first}) AS counted
+"""
 
 WALK_JOBS = "SELECT {columns} FROM {job} WHERE id > :after ORDER BY id LIMIT :limit"
 
@@ -73,15 +87,4 @@ SELECT count(*) AS found FROM (
 JOBS_OF_ENTITY = """
 SELECT {columns} FROM {job} WHERE entity_uid = :entity_uid
 ORDER BY created_at DESC, id DESC LIMIT :limit
-"""
-
-READ_STATES = "SELECT name, value FROM {state} WHERE {listed_names} AND value IS NOT NULL"
-
-READ_ALL_STATES = "SELECT name, value FROM {state} WHERE value IS NOT NULL"
-
-READ_COUNTERS = "SELECT name, sum(value) AS value FROM {counter} GROUP BY name ORDER BY name"
-
-RECENT_EVENTS = """
-SELECT at, kind, owner, reason, CAST(job_ids AS text) AS job_ids, CAST(facts AS text) AS facts
-FROM {event} WHERE CAST(:kind AS text) IS NULL OR kind = :kind ORDER BY seq DESC LIMIT :limit
 """

@@ -21,8 +21,18 @@ from embed_pipeline.stores.encoding import (
     read_moment,
 )
 from embed_pipeline.stores.queue.job_fields import PLAIN_READERS, read_job, text_of
-from embed_pipeline.stores.queue.sql import queries
 from embed_pipeline.stores.queue.transaction import Reading
+
+READ_STATES = "SELECT name, value FROM {state} WHERE {listed_names} AND value IS NOT NULL"
+
+READ_ALL_STATES = "SELECT name, value FROM {state} WHERE value IS NOT NULL"
+
+READ_COUNTERS = "SELECT name, sum(value) AS value FROM {counter} GROUP BY name ORDER BY name"
+
+RECENT_EVENTS = """
+SELECT at, kind, owner, reason, CAST(job_ids AS text) AS job_ids, CAST(facts AS text) AS facts
+FROM {event} WHERE CAST(:kind AS text) IS NULL OR kind = :kind ORDER BY seq DESC LIMIT :limit
+"""
 
 
 class SqlReading(Reading):
@@ -42,9 +52,9 @@ class SqlReading(Reading):
 
     def _load(self, names: Sequence[str] | None) -> Mapping[str, str]:
         if names is None:
-            found = self.all(queries.READ_ALL_STATES)
+            found = self.all(READ_ALL_STATES)
         else:
-            found = self.all(queries.READ_STATES, names=self.listed(names))
+            found = self.all(READ_STATES, names=self.listed(names))
         return {row["name"]: row["value"] for row in found}
 
     def events(self, *, limit: int, kind: str | None) -> list[Event]:
@@ -58,12 +68,12 @@ class SqlReading(Reading):
                 facts=json.loads(facts),
             )
             for at, event, owner, reason, job_ids, facts in self.tuples(
-                queries.RECENT_EVENTS, kind=kind, limit=limit
+                RECENT_EVENTS, kind=kind, limit=limit
             )
         ]
 
     def counters(self) -> dict[str, int]:
-        return {row["name"]: int(row["value"]) for row in self.all(queries.READ_COUNTERS)}
+        return {row["name"]: int(row["value"]) for row in self.all(READ_COUNTERS)}
 
 
 def known_job_of(values: Iterable[Any]) -> tuple[JobKey, KnownJob]:

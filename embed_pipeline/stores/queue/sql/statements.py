@@ -1,8 +1,7 @@
 """Every statement that SQL databases share, by the name of what it does.
 
-A database fills in its tables and the few words that differ (`Dialect`). Parameters are `:name`.
-A write on leased jobs names the token and the expected status: no row changed means that the
-lease was lost. Times are milliseconds since 1970.
+Parameters are `:name`; times are milliseconds since 1970. A write on leased jobs names the token
+and the expected status: no row changed means that the lease was lost.
 """
 
 from __future__ import annotations
@@ -176,8 +175,7 @@ DELETE FROM {job} WHERE {row} {pick}
 
 DELETE_ENDED = """
 DELETE FROM {job} WHERE {row} {pick}
-    SELECT {row} FROM {job}
-    WHERE status IN ('completed', 'failed') AND processed_at < :before
+    SELECT {row} FROM {job} WHERE status IN ('completed', 'failed') AND processed_at < :before
     LIMIT :limit {skip_locked}
 {end} RETURNING status
 """
