@@ -16,7 +16,6 @@
     │   └── MalformedResponse       an answer with wrong counts, dimensions or numbers
     ├── PermanentError              this job would fail again
     │   ├── EntityGone              deleted, or no longer valid
-    │   ├── EmptyText               nothing to embed
     │   ├── InputRefused            400, 413, 422
     │   └── InputTooLarge           one input over the provider's limit
     └── CriticalError               a person has to act
@@ -131,10 +130,6 @@ class PermanentError(EmbedPipelineError):
 
 class EntityGone(PermanentError):
     """The entity was deleted or is no longer valid."""
-
-
-class EmptyText(PermanentError):
-    """The entity has no text to embed."""
 
 
 class InputRefused(PermanentError):

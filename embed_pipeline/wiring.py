@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from embed_pipeline.domain.check import CheckResult
-from embed_pipeline.domain.policy import QueuePolicy
-from embed_pipeline.domain.recovery import RecoveryPolicy
+from embed_pipeline.domain.recovery import QueuePolicy, RecoveryPolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
@@ -34,11 +33,18 @@ def open_entity_store(settings: Settings, *, clock: Clock | None = None) -> Enti
     return graph_backend(settings.stores.graph).open_graph(config)
 
 
-def initialise_stores(settings: Settings) -> list[str]:
-    """Create what the stores need; a sentence for each database."""
+def initialise_stores(settings: Settings, *, trigger: bool | None = None) -> list[str]:
+    """Create what the stores need; a sentence for each database.
+
+    `trigger` installs or removes what marks changes of other programs; None leaves it as it is.
+    """
     stores = settings.stores
     config = _store_config(settings, None)
-    return initialise(queue_backend(stores.queue), graph_backend(stores.graph), config)
+    graph = graph_backend(stores.graph)
+    sentences = initialise(queue_backend(stores.queue), graph, config)
+    if trigger is not None:
+        sentences.append(graph.set_trigger(config, install=trigger))
+    return sentences
 
 
 def diagnose_stores(settings: Settings) -> list[CheckResult]:

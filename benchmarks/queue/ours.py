@@ -16,7 +16,7 @@ from benchmarks.queue.contestant import FIRST, PAGE, USUAL, Contestant, Worked
 from benchmarks.reaper import server as postgres_server
 from benchmarks.servers import production_server
 from embed_pipeline.domain.job import EntityUid, JobRequest
-from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
 from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue

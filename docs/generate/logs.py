@@ -92,6 +92,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "stack": "Where the error happened.",
         "statement": "The SQL that was run.",
         "superseded": "Jobs whose text changed meanwhile; the new version is queued.",
+        "nothing_to_embed": "Jobs whose text was emptied meanwhile: completed without a request.",
         "table": "The table of SQL jobs.",
         "tokens": "Tokens sent to the provider.",
         "tool": "The tool that was called.",

@@ -42,6 +42,11 @@ class ModelRecord:
     def takes_vectors(self) -> bool:
         return self.state in (ModelState.FILLING, ModelState.ACTIVE)
 
+    @property
+    def embedded_label(self) -> str:
+        """What entities with a vector of this model are labelled."""
+        return "Embedded" + self.vector_property.removeprefix(FIRST_PROPERTY)
+
 
 def first_record(model: str, *, dimensions: int) -> ModelRecord:
     """What the first model of a graph is registered as."""

@@ -30,6 +30,8 @@ class EntityMapping:
     entity_type: str = "entityType"
     text: tuple[str, ...] = ("name", "entityType", "observations")
     valid_to: str = "validTo"
+    changed_at: str | None = None
+    """Where other programs keep the time of their last change, if they do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

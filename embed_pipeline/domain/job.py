@@ -159,6 +159,14 @@ class QueueStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """Jobs that have not ended, each counted up to a limit; `pending` is of one model."""
+
+    pending: int = 0
+    processing: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupReport:
     completed: int = 0
     failed: int = 0

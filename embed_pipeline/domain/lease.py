@@ -62,3 +62,15 @@ class FailReport:
     retried: tuple[JobId, ...] = ()
     failed: tuple[JobId, ...] = ()
     lost: tuple[JobId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedLease:
+    """Who may do a named task now, and until when; owned by no one before the first."""
+
+    owner: str | None = None
+    until: datetime | None = None
+
+    def is_free(self, now: datetime) -> bool:
+        """`until` = now is not yet over, as with jobs."""
+        return self.owner is None or self.until is None or self.until < now

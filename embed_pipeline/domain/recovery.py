@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from embed_pipeline.domain.job import LEASE_EXPIRED, LEASE_TIMEOUT, EmbedJob, FailureRecord, JobId
-from embed_pipeline.domain.transition import JobChanges, failed, pending_again
+from embed_pipeline.domain.transition import JobChanges, RetryPolicy, failed, pending_again
 from embed_pipeline.errors import ErrorCategory
 
 WORKER_KILLER = FailureRecord(
@@ -37,6 +37,16 @@ class RecoveryPolicy:
 
     def backoff(self, recoveries: int) -> timedelta:
         return self.ladder[min(recoveries, len(self.ladder)) - 1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePolicy:
+    """The numbers that a queue works by, made from the settings once."""
+
+    lock_duration: timedelta = timedelta(minutes=5)
+    max_attempts: int = 3
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    recovery: RecoveryPolicy = field(default_factory=RecoveryPolicy)
 
 
 class Fate(StrEnum):

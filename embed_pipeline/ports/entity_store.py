@@ -25,6 +25,7 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity, EntityMapping, NewEntity
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.partition import AuditPage, AuditRecord, PartitionCounts
 
 
 class EntityStore(Protocol):
@@ -85,6 +86,13 @@ class EntityStore(Protocol):
         """Marked, valid entities whose vector was made from another text; by key."""
 
     @abstractmethod
+    def mark_changed(self) -> int:
+        """Mark entities whose time of change is new, where the mapping names one; how many.
+
+        Costs what changed since the last call and in the minute before it.
+        """
+
+    @abstractmethod
     def walk(
         self, *, model: str, defects: Collection[VectorDefect], after: EntityUid | None, size: int
     ) -> Page:
@@ -105,6 +113,56 @@ class EntityStore(Protocol):
 
     @abstractmethod
     def save_cursor(self, name: str, uid: EntityUid | None) -> None: ...
+
+    # -- labels: where each entity stands ---------------------------------------------------
+
+    @abstractmethod
+    def counts(self, *, model: str) -> PartitionCounts:
+        """How many entities are embedded, missing or neither, in milliseconds at any size.
+
+        It is what the labels say: a change of another program counts once an audit has met it.
+        """
+
+    @abstractmethod
+    def audit_page(
+        self,
+        *,
+        model: str,
+        after: EntityUid | None,
+        size: int,
+        repair: bool = True,
+        sample: int = 0,
+    ) -> AuditPage:
+        """Compare the labels of the next `size` entities by key, valid or not, with their
+        properties.
+
+        With `repair` each label is set right under lock, in both directions. What has a vector
+        that needs another one is marked, and so is what lost its vector. The numbers of vectors
+        are not read, except of `sample` vectors of the page, which are checked: numbers that
+        another program overwrote are found in no other way.
+        """
+
+    @abstractmethod
+    def audit_record(self, *, model: str) -> AuditRecord | None: ...
+
+    @abstractmethod
+    def save_audit(self, record: AuditRecord) -> None: ...
+
+    @abstractmethod
+    def exchange_markers(self, queued: Mapping[EntityUid, str]) -> int:
+        """Of the marked entities, those whose text still is that version are marked as queued.
+
+        Returns how many. `counts` and discovery no longer take them for new.
+        """
+
+    @abstractmethod
+    def mark_nothing_to_embed(
+        self, uids: Sequence[EntityUid], *, model: str
+    ) -> tuple[EntityUid, ...]:
+        """Label the valid ones whose text is empty, under lock; an old vector and markers go.
+
+        Returns those that have nothing to embed.
+        """
 
     # -- vectors ----------------------------------------------------------------------------
 

@@ -39,8 +39,8 @@ class JobHistory(Protocol):
         """
 
     @abstractmethod
-    def count_parked(self) -> int:
-        """All of them; reads every failed job."""
+    def count_parked(self, *, limit: int | None = None) -> int:
+        """All of them, or up to the limit; reads as many failed jobs."""
 
     @abstractmethod
     def walk(self, *, after: JobId | None = None, limit: int = PAGE) -> tuple[EmbedJob, ...]:

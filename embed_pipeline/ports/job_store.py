@@ -21,13 +21,21 @@ from embed_pipeline.domain.job import (
     FailureRecord,
     JobId,
     JobRequest,
+    Live,
     QueueStatus,
 )
 from embed_pipeline.domain.lease import FailReport, Lease, LeaseResult
 from embed_pipeline.domain.recovery import Recovery
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.ports.job_history import JobHistory
-from embed_pipeline.ports.queue_control import Breakers, Counters, Events, Health, SwitchBoard
+from embed_pipeline.ports.queue_control import (
+    Breakers,
+    Counters,
+    Events,
+    Health,
+    NamedLeases,
+    SwitchBoard,
+)
 
 
 class JobStore(Protocol):
@@ -50,6 +58,10 @@ class JobStore(Protocol):
     @property
     @abstractmethod
     def counters(self) -> Counters: ...
+
+    @property
+    @abstractmethod
+    def named_leases(self) -> NamedLeases: ...
 
     @property
     @abstractmethod
@@ -173,6 +185,14 @@ class JobStore(Protocol):
     @abstractmethod
     def live_owners(self) -> frozenset[str]:
         """Who holds a lease that has not ended."""
+
+    @abstractmethod
+    def count_live(self, *, model: str, limit: int) -> Live:
+        """Pending jobs of the model and processing jobs of any, each counted up to the limit.
+
+        Counted, not kept: a program that changes jobs itself cannot make it wrong. The cost is
+        bounded by the limit.
+        """
 
     @abstractmethod
     def get_queue_status(self) -> QueueStatus: ...

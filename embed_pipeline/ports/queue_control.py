@@ -1,15 +1,17 @@
-"""What all workers of a queue share beside the jobs: switch, breakers, health, events, counters."""
+"""What all workers share beside the jobs: switch, breakers, health, events, counters, leases."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Protocol
 
 from embed_pipeline.domain.breaker import Breaker
 from embed_pipeline.domain.control import Switch
 from embed_pipeline.domain.health import HealthReport
 from embed_pipeline.domain.job import Event, FailureRecord
+from embed_pipeline.domain.lease import NamedLease
 
 
 class SwitchBoard(Protocol):
@@ -72,3 +74,18 @@ class Counters(Protocol):
 
     @abstractmethod
     def read(self) -> Mapping[str, int]: ...
+
+
+class NamedLeases(Protocol):
+    """One at a time: the right to do a named task, such as discovery; by the database's clock."""
+
+    @abstractmethod
+    def take(self, name: str, *, owner: str, duration: timedelta) -> NamedLease:
+        """The lease as it is afterwards: the caller's, new or extended, or that of another owner.
+
+        A lease whose time is over is anyone's.
+        """
+
+    @abstractmethod
+    def release(self, name: str, *, owner: str) -> bool:
+        """Give it back; False when it is no longer the owner's."""

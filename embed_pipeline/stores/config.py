@@ -13,7 +13,7 @@ from typing import Protocol
 
 from embed_pipeline.domain.check import CheckResult
 from embed_pipeline.domain.entity import EntityMapping
-from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.entity_store import EntityStore
@@ -100,6 +100,9 @@ class GraphBackend(Protocol):
 
     def initialise_graph(self, config: StoreConfig) -> list[str]:
         """Create what is missing; may be repeated. A sentence for each thing worth knowing."""
+
+    def set_trigger(self, config: StoreConfig, *, install: bool) -> str:
+        """Install or remove what marks changes of other programs at once; a sentence about it."""
 
     def diagnose_graph(self, config: StoreConfig) -> list[CheckResult]:
         """Reached, prepared, of a version that works? Changes nothing."""

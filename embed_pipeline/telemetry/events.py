@@ -24,8 +24,8 @@ _ATTEMPT = ("attempt", "max_attempts", "cache", "observations")
 _JOB = ("job_id", "entity_name", *_ATTEMPT, *_TROUBLE)
 
 _COUNTS = (
-    *("leased", "embedded", "reused", "superseded", "failed", "retried", "released", "deferred"),
-    *("lost", "requests", "tokens", "truncated"),
+    *("leased", "embedded", "reused", "superseded", "nothing_to_embed", "failed", "retried"),
+    *("released", "deferred", "lost", "requests", "tokens", "truncated"),
 )
 
 EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(

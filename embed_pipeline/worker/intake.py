@@ -12,7 +12,7 @@ from embed_pipeline.errors import CriticalError, TransientError
 from embed_pipeline.worker.batch import LeasedBatch, Task
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.leasing import lease_batch
-from embed_pipeline.worker.outcomes import EMPTY, GONE, pause_for_graph, record_of
+from embed_pipeline.worker.outcomes import GONE, pause_for_graph, record_of
 from embed_pipeline.worker.packing import Request, pack
 
 
@@ -23,6 +23,9 @@ class SortedJobs:
     gone: list[EmbedJob] = field(default_factory=list)
     superseded: list[Task] = field(default_factory=list)
     empty: list[EmbedJob] = field(default_factory=list)
+    """The entity has nothing to embed, and its label says so."""
+    refilled: list[EmbedJob] = field(default_factory=list)
+    """The entity had no text when it was read, but has one now."""
     embedded: list[EmbedJob] = field(default_factory=list)
     """The entity has the vector of this very version already."""
     reusable: list[tuple[Task, StoredVector]] = field(default_factory=list)
@@ -86,16 +89,24 @@ def sort_jobs(batch: LeasedBatch) -> SortedJobs:
         entity = batch.entities.get(job.entity_uid)
         if entity is None or not entity.is_valid:
             found.gone.append(job)
+        elif not entity.text:
+            found.empty.append(job)
         elif entity.version != job.version:
             found.superseded.append(Task(job=job, entity=entity))
-        elif not entity.text.strip():
-            found.empty.append(job)
         elif stored.get(job.entity_uid) == job.version and not job.force:
             found.embedded.append(job)
         else:
             unembedded.append(Task(job=job, entity=entity))
+    _label_empty(batch.services, found)
     _sort_reusable(batch.services, unembedded, found)
     return found
+
+
+def _label_empty(services: Services, found: SortedJobs) -> None:
+    uids = [job.entity_uid for job in found.empty]
+    labelled = services.graph.mark_nothing_to_embed(uids, model=services.model) if uids else ()
+    found.refilled = [job for job in found.empty if job.entity_uid not in labelled]
+    found.empty = [job for job in found.empty if job.entity_uid in labelled]
 
 
 def _sort_reusable(services: Services, tasks: list[Task], found: SortedJobs) -> None:
@@ -112,14 +123,19 @@ def _sort_reusable(services: Services, tasks: list[Task], found: SortedJobs) -> 
 def finish_without_request(batch: LeasedBatch, jobs: SortedJobs) -> None:
     """Finish the jobs that need neither a request nor a vector."""
     batch.fail(jobs.gone, GONE)
-    batch.fail(jobs.empty, EMPTY)
+    batch.release([job.id for job in jobs.refilled])
+    if jobs.empty:
+        batch.report.nothing_to_embed += batch.complete(jobs.empty, reason="nothing to embed")
     supersede(batch, jobs.superseded)
     if jobs.embedded:
         batch.report.reused += batch.complete(jobs.embedded, reason="already embedded")
 
 
 def supersede(batch: LeasedBatch, tasks: list[Task]) -> None:
-    """The text has changed: queue its current version first, then complete the old job."""
+    """The text has changed: queue its current version first, then complete the old job.
+
+    A text that was emptied has no version to queue.
+    """
     if not tasks:
         return
     jobs = [task.job for task in tasks]
@@ -132,7 +148,12 @@ def supersede(batch: LeasedBatch, tasks: list[Task]) -> None:
 
 
 def _queue_current(services: Services, tasks: list[Task]) -> None:
-    versions = {task.entity.uid: task.entity.version for task in tasks}
+    emptied = [task.entity.uid for task in tasks if not task.entity.text]
+    if emptied:
+        services.graph.mark_nothing_to_embed(emptied, model=services.model)
+    versions = {task.entity.uid: task.entity.version for task in tasks if task.entity.text}
+    if not versions:
+        return
     stored = services.graph.embedded_versions(list(versions), model=services.model)
     services.jobs.enqueue(
         [

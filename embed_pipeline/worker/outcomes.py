@@ -12,7 +12,6 @@ from embed_pipeline.domain.job import ENTITY_GONE, EmbedJob, FailureRecord
 from embed_pipeline.errors import (
     CriticalError,
     EmbedPipelineError,
-    EmptyText,
     EntityGone,
     ErrorCategory,
     InputRefused,
@@ -39,11 +38,6 @@ GONE = FailureRecord(
     error_type=EntityGone.__name__,
     message="The entity was deleted, or is no longer valid.",
     fail_code=ENTITY_GONE,
-)
-EMPTY = FailureRecord(
-    category=EmptyText.category,
-    error_type=EmptyText.__name__,
-    message="The entity has no text to embed.",
 )
 
 

@@ -40,6 +40,7 @@ class RunReport:
     embedded: int = 0
     reused: int = 0
     superseded: int = 0
+    nothing_to_embed: int = 0
     failed: int = 0
     retried: int = 0
     released: int = 0
@@ -58,7 +59,7 @@ class RunReport:
 
     @property
     def completed(self) -> int:
-        return self.embedded + self.reused + self.superseded
+        return self.embedded + self.reused + self.superseded + self.nothing_to_embed
 
     @property
     def per_second(self) -> float | None:

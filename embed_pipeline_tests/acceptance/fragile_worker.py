@@ -11,8 +11,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from embed_pipeline.domain.policy import QueuePolicy
-from embed_pipeline.domain.recovery import RecoveryPolicy
+from embed_pipeline.domain.recovery import QueuePolicy, RecoveryPolicy
 from embed_pipeline.stores.queue.job_store import QueueJobStore
 from embed_pipeline_tests.acceptance.queues import queue_at
 from embed_pipeline_tests.contracts.job_store.scene import MODEL

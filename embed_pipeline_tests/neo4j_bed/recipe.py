@@ -26,6 +26,12 @@ server.bolt.connection_keep_alive_probes=2
 
 APOC = "dbms.security.procedures.unrestricted=apoc.*\n"
 
+APOC_CONFIGURATION = """\
+apoc.trigger.enabled=true
+apoc.trigger.refresh=500
+"""
+"""In a file of its own. A trigger is in force after the next refresh: a minute by default."""
+
 JAVA_OPTIONS = (
     # The smallest collector: two thirds of the memory that the default one takes.
     *("-Xms512m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:+DisableExplicitGC"),

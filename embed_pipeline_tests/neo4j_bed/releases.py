@@ -51,6 +51,6 @@ GRAPH = Spec(name="graph", release=LATEST, database="neo4j")
 PAIR = (QUEUE, GRAPH)
 
 SWAPPED_QUEUE = Spec(name="queue", release=LATEST, database="embedding-jobs")
-SWAPPED_GRAPH = Spec(name="graph", release=LTS, database="neo4j")
+SWAPPED_GRAPH = Spec(name="graph", release=LTS, database="neo4j", apoc=True)
 SWAPPED_PAIR = (SWAPPED_QUEUE, SWAPPED_GRAPH)
 """The other way round: a queue without APOC, a graph without Bolt 6."""

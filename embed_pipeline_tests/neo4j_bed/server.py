@@ -16,7 +16,13 @@ from typing import Any
 
 from embed_pipeline_tests.neo4j_bed.jars import Jars, jars_for
 from embed_pipeline_tests.neo4j_bed.probe import await_database
-from embed_pipeline_tests.neo4j_bed.recipe import APOC, CONFIGURATION, JAVA_OPTIONS, java
+from embed_pipeline_tests.neo4j_bed.recipe import (
+    APOC,
+    APOC_CONFIGURATION,
+    CONFIGURATION,
+    JAVA_OPTIONS,
+    java,
+)
 from embed_pipeline_tests.neo4j_bed.releases import BedUnavailable, Spec
 
 BOOT_PATIENCE = 120.0
@@ -168,6 +174,8 @@ class Server:
         settings = dict(line.split("=", 1) for line in text.splitlines()) | dict(self._settings)
         lines = [f"{name}={value}\n" for name, value in settings.items()]
         (self.home / "conf" / "neo4j.conf").write_text("".join(lines))
+        if self.spec.apoc:
+            (self.home / "conf" / "apoc.conf").write_text(APOC_CONFIGURATION)
 
     def _command(self, jars: Jars) -> list[str]:
         for plugin in jars.plugins:  # procedures are found here, their classes on the class path

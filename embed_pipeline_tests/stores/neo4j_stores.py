@@ -11,7 +11,7 @@ import pytest
 
 from embed_pipeline import stores
 from embed_pipeline.domain.entity import EntityMapping
-from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.stores import neo4j
 from embed_pipeline.stores.config import Server, StoreConfig
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from embed_pipeline.domain.job import JobId
-from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.stores.queue.job_store import QueueJobStore
@@ -36,6 +36,8 @@ def run_sql(jobs: JobStore, statement: str, **parameters: object) -> list[sqlite
 
 
 class SqliteQueueBackend:
+    finds_malformed_times = True
+
     def __init__(self, path: Path, clock: FakeClock) -> None:
         self.path = path
         self.clock = clock
@@ -55,12 +57,13 @@ class SqliteQueueBackend:
         self._files.append(file)
         return file
 
-    def alter(self, job_id: JobId, **fields: object) -> None:
+    def alter(self, job_id: JobId, **fields: object) -> bool:
         assignments = ", ".join(f"{name} = ?" for name in fields)
         with self.raw() as connection:
             connection.execute(
                 f"UPDATE embed_job SET {assignments} WHERE id = ?", (*fields.values(), job_id)
             )
+        return True
 
     @contextmanager
     def counting_queries(self) -> Iterator[list[str]]:

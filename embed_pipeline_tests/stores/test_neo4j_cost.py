@@ -286,6 +286,9 @@ def test_recovery_touches_in_proportion_to_what_it_returns(
             id="ended in the same millisecond",
         ),
         pytest.param(lambda store, n: store.cancel(limit=n), id="cancel"),
+        pytest.param(
+            lambda store, n: range(store.count_live(model=MODEL, limit=n).pending), id="count_live"
+        ),
     ],
 )
 def test_a_page_of_the_history_touches_in_proportion_to_what_it_returns(

@@ -19,7 +19,7 @@ import pytest
 
 from embed_pipeline.domain.health import HealthRecord
 from embed_pipeline.domain.job import Enqueued, JobStatus
-from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.domain.window import Grant, RateLimit, Spent
 from embed_pipeline.stores.encoding import from_ms
 from embed_pipeline.stores.neo4j.queue import rows

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from embed_pipeline.domain.check import Condition
 from embed_pipeline.domain.entity import EntityMapping
-from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.stores import postgres, queue_backend

@@ -190,6 +190,9 @@ def test_jobs_of_a_long_queue_cost_as_much_as_they_are(crowded: PostgresQueueBac
             id="ended in the same millisecond",
         ),
         pytest.param(lambda store, n: store.cancel(limit=n), id="cancel"),
+        pytest.param(
+            lambda store, n: range(store.count_live(model=MODEL, limit=n).pending), id="count_live"
+        ),
     ],
 )
 def test_a_page_of_the_history_costs_as_much_as_it_returns(

@@ -20,7 +20,7 @@ from psycopg import sql
 
 from embed_pipeline.domain.health import HealthRecord
 from embed_pipeline.domain.job import JobStatus
-from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.stores.config import Server
 from embed_pipeline.stores.postgres.connection import Connection, PostgresDatabase
 from embed_pipeline.stores.queue.documents import HEALTH

@@ -160,6 +160,9 @@ def test_call_with_nothing_to_do_costs_nothing(
             id="ended in the same millisecond",
         ),
         pytest.param(lambda store, n: store.cancel(limit=n), id="cancel"),
+        pytest.param(
+            lambda store, n: range(store.count_live(model=MODEL, limit=n).pending), id="count_live"
+        ),
     ],
 )
 def test_a_page_of_the_history_costs_as_much_as_it_returns(

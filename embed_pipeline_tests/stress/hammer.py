@@ -22,8 +22,7 @@ from typing import Any
 
 from embed_pipeline.domain.job import JobId, QueueStatus
 from embed_pipeline.domain.lease import Lease
-from embed_pipeline.domain.policy import QueuePolicy
-from embed_pipeline.domain.recovery import RecoveryPolicy
+from embed_pipeline.domain.recovery import QueuePolicy, RecoveryPolicy
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline_tests.contracts.job_store.scene import MODEL, add_jobs
 

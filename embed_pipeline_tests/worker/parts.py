@@ -18,7 +18,7 @@ from embed_pipeline.domain.embedding import (
 from embed_pipeline.domain.entity import Entity, EntityMapping
 from embed_pipeline.domain.job import EntityUid, JobId
 from embed_pipeline.domain.lease import Lease, LeaseResult
-from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.errors import StoreOverloaded, StoreUnavailable
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.embedding_provider import Embedded, Limits

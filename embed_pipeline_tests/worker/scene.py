@@ -11,7 +11,7 @@ from embed_pipeline.domain.embedding import Vector
 from embed_pipeline.domain.entity import EntityMapping, NewEntity, version_of
 from embed_pipeline.domain.job import EmbedJob, EntityUid, JobId, JobStatus
 from embed_pipeline.domain.lease import Lease
-from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.domain.window import RateLimit, Spent
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.rate_limiter import RateLimiter

@@ -88,18 +88,43 @@ def test_entity_restored_by_another_program_is_found_by_discovery(world: World) 
 
 
 @pytest.mark.parametrize("notes", [(), ("",), (" \n\t ", "")], ids=["none", "empty", "blank"])
-def test_empty_text_fails_for_good_without_a_call(build: Build, notes: tuple[str, ...]) -> None:
+def test_entity_without_text_gets_no_job(build: Build, notes: tuple[str, ...]) -> None:
     world = build(mapping=NOTES_ONLY)
     empty = NewEntity(uid=uid(0), name="named", properties={"observations": notes})
-    world.create(empty, entity(1))
 
+    report = world.create(empty, entity(1))
     world.run()
 
-    job = world.job_of(uid(0))
-    assert (job.status, job.error_category) == (JobStatus.FAILED, ErrorCategory.PERMANENT)
-    assert (job.error_type, job.attempts) == ("EmptyText", 1)
+    assert (report.created, report.jobs.new_jobs) == (2, 1)
+    assert not world.jobs_of(uid(0))
     assert world.provider.texts == ["note 1"]
     assert world.is_embedded(uid(1))
+
+
+def test_text_emptied_after_enqueue_ends_its_job_without_an_error(build: Build) -> None:
+    world = build(mapping=NOTES_ONLY)
+    world.create(entity(0), entity(1))
+    world.write_as_another_program(uid(0), "")
+
+    report = world.run()
+
+    assert (report.nothing_to_embed, report.embedded, report.failed) == (1, 1, 0)
+    assert [job.status for job in world.jobs_of(uid(0))] == [JobStatus.COMPLETED]
+    assert world.provider.texts == ["note 1"]
+    assert world.jobs.health.report().status is HealthStatus.HEALTHY
+    assert world.jobs.history.count_parked() == 0
+
+
+def test_text_emptied_while_it_is_embedded_ends_its_job_without_an_error(build: Build) -> None:
+    world = build(mapping=NOTES_ONLY)
+    world.create(entity(0))
+    world.provider.always = lambda texts: world.write_as_another_program(uid(0), "")
+
+    report = world.run()
+
+    assert (report.superseded, report.failed) == (1, 0)
+    assert [job.status for job in world.jobs_of(uid(0))] == [JobStatus.COMPLETED]
+    assert not world.is_embedded(uid(0))
 
 
 def test_empty_text_that_is_filled_later_is_a_new_version_and_embedded(build: Build) -> None:

@@ -38,6 +38,12 @@ class EntitySettings:
         "The property with the end of its validity; an entity without it is valid.",
         default="validTo",
     )
+    changed_at: str | None = setting(
+        "EMBED_CHANGED_AT",
+        IDENTIFIER,
+        "A property with the time of an entity's last change (datetime, or integer milliseconds)."
+        " Changes of other programs are then found within seconds. Only for a graph in Neo4j.",
+    )
 
 
 _RESERVED = {StoreName.NEO4J: reserved.NEO4J, StoreName.SQLITE: reserved.SQLITE}
@@ -52,4 +58,6 @@ def entity_mapping(
     if findings.accepted(*variables.values()):
         for role, must in reserved.misfits(mapping, _RESERVED[store]):
             findings.refuse(variables[role], must)
+    if mapping.changed_at and store is not StoreName.NEO4J:
+        findings.refuse("EMBED_CHANGED_AT", "be unset: only a graph in Neo4j has other writers")
     return mapping

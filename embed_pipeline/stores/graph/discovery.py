@@ -104,6 +104,9 @@ class DiscoveryVerbs(GraphPart):
             last = page[-1][0].uid if len(page) == PAGE else None
         return tuple(found[:limit])
 
+    def mark_changed(self) -> int:
+        return self._graph.mark_changed()
+
     def walk(
         self, *, model: str, defects: Collection[VectorDefect], after: EntityUid | None, size: int
     ) -> Page:

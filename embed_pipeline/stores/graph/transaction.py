@@ -185,6 +185,10 @@ class GraphDatabase(ABC):
     def nearest(self, search: Search) -> tuple[list[Scored], int]:
         """The best by cosine, in any order, and how many vectors were searched."""
 
+    def mark_changed(self) -> int:
+        """Mark what other programs changed, by their time of change; how many. Only some can."""
+        return 0
+
     @abstractmethod
     def ensure_indexes(self, record: ModelRecord, *, check_only: bool = False) -> None:
         """Make the indexes of the model's vectors, where they are missing.

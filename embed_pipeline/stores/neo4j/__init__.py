@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 
-from embed_pipeline.domain.check import CheckResult
+from embed_pipeline.domain.check import CheckResult, Condition
+from embed_pipeline.domain.embedding import ModelRecord
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.stores.config import Location, Server, StoreConfig
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
@@ -20,7 +22,7 @@ from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
 from embed_pipeline.stores.neo4j.queue.adoption import sentences_on_jobs_left
 from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.setup import schema
+from embed_pipeline.stores.neo4j.setup import schema, trigger
 from embed_pipeline.stores.neo4j.setup.doctor import diagnose_database
 from embed_pipeline.stores.queue.job_store import OpenQueue
 
@@ -70,13 +72,34 @@ def initialise_graph(config: StoreConfig) -> list[str]:
     return [f"The graph is ready in the database {database.database} at {database.uri}."]
 
 
+def set_trigger(config: StoreConfig, *, install: bool) -> str:
+    """APOC keeps triggers in the database `system` of the graph's server."""
+    assert config.graph is not None, "the settings refuse Neo4j without a server"
+    with (
+        closing(_database(config.graph, config)) as graph,
+        closing(_database(replace(config.graph, database="system"), config)) as system,
+    ):
+        if not install:
+            return trigger.drop_trigger(graph, system, config.mapping)
+        return trigger.install_trigger(graph, system, config.mapping, _models(graph, config))
+
+
+def _models(database: Neo4jDatabase, config: StoreConfig) -> tuple[ModelRecord, ...]:
+    return Neo4jGraph(database, mapping=config.mapping).read(lambda tx: tx.models())
+
+
 def diagnose_queue(config: StoreConfig) -> list[CheckResult]:
     return _diagnose("queue", config.queue, config, schema.check_queue)
 
 
 def diagnose_graph(config: StoreConfig) -> list[CheckResult]:
     check = partial(schema.check_graph, mapping=config.mapping)
-    return _diagnose("graph", config.graph, config, check)
+    found = _diagnose("graph", config.graph, config, check)
+    if all(check.condition is not Condition.BROKEN for check in found):
+        with closing(_database(config.graph, config)) as graph:
+            models = _models(graph, config)
+            found.append(trigger.check_trigger(graph, config.mapping, models))
+    return found
 
 
 def _diagnose(

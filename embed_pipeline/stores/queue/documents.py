@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from embed_pipeline.domain.breaker import Breaker
 from embed_pipeline.domain.control import Switch, SwitchState
 from embed_pipeline.domain.health import HealthRecord
+from embed_pipeline.domain.lease import NamedLease
 from embed_pipeline.domain.window import Spent, Window
 from embed_pipeline.stores.encoding import Document, from_us, plain, time_or_none, to_us
 from embed_pipeline.stores.queue.transaction import Reading, Transaction
@@ -46,7 +47,7 @@ class Shared(Generic[T]):
         return self.default if document is None else self.decode(document)
 
 
-def _encode(value: Switch | Breaker | HealthRecord) -> Document:
+def _encode(value: Switch | Breaker | HealthRecord | NamedLease) -> Document:
     return {part.name: plain(getattr(value, part.name)) for part in fields(value)}
 
 
@@ -62,6 +63,10 @@ def _breaker(document: Document) -> Breaker:
 def _health(document: Document) -> HealthRecord:
     last_success_at, recent = time_or_none(document["last_success_at"]), tuple(document["recent"])
     return HealthRecord(**{**document, "last_success_at": last_success_at, "recent": recent})
+
+
+def _named_lease(document: Document) -> NamedLease:
+    return NamedLease(owner=document["owner"], until=time_or_none(document["until"]))
 
 
 def _budget_document(window: Window) -> Document:
@@ -100,3 +105,8 @@ def all_breakers(documents: Mapping[str, Document]) -> list[Breaker]:
 @lru_cache
 def budget_of(provider: str) -> Shared[Window]:
     return Shared(f"budget:{provider}", Window(), _budget_document, _budget)
+
+
+@lru_cache
+def lease_of(name: str) -> Shared[NamedLease]:
+    return Shared(f"lease:{name}", NamedLease(), _encode, _named_lease)

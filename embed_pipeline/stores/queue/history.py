@@ -12,6 +12,9 @@ from embed_pipeline.stores.encoding import to_ms
 from embed_pipeline.stores.queue.job_table import JobReader
 from embed_pipeline.stores.queue.transaction import QueueDatabase
 
+EVERY = 2**62
+"""A limit for all databases that no queue reaches."""
+
 
 class JobHistory(ports.JobHistory):
     def __init__(self, database: QueueDatabase) -> None:
@@ -25,14 +28,17 @@ class JobHistory(ports.JobHistory):
         after: EmbedJob | None = None,
         limit: int = PAGE,
     ) -> tuple[EmbedJob, ...]:
+        if after is not None and after.processed_at is None:
+            return ()  # jobs whose end is no time are the last ones
         start = _page_start(after, since=since)
         return self._jobs(lambda jobs: jobs.ended(status=status, after=start, limit=limit))
 
     def parked(self, *, limit: int = PAGE) -> tuple[EmbedJob, ...]:
         return self._jobs(lambda jobs: jobs.parked(limit=limit))
 
-    def count_parked(self) -> int:
-        return self._database.read(lambda reading: reading.jobs.count_parked())
+    def count_parked(self, *, limit: int | None = None) -> int:
+        most = EVERY if limit is None else limit
+        return self._database.read(lambda reading: reading.jobs.count_parked(limit=most))
 
     def walk(self, *, after: JobId | None = None, limit: int = PAGE) -> tuple[EmbedJob, ...]:
         return self._jobs(lambda jobs: jobs.walk(after=after or JobId(""), limit=limit))

@@ -17,11 +17,11 @@ from embed_pipeline.domain.job import (
     FailureRecord,
     JobId,
     JobRequest,
+    Live,
     QueueStatus,
 )
 from embed_pipeline.domain.lease import FailReport, Lease, LeaseResult
-from embed_pipeline.domain.policy import QueuePolicy
-from embed_pipeline.domain.recovery import RecoveredJob, Recovery
+from embed_pipeline.domain.recovery import QueuePolicy, RecoveredJob, Recovery
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.ports.job_store import JobStore
@@ -31,6 +31,7 @@ from embed_pipeline.stores.queue.history import JobHistory
 from embed_pipeline.stores.queue.job_table import JobReader
 from embed_pipeline.stores.queue.lease import lease
 from embed_pipeline.stores.queue.maintenance import PAGE, page_by_page
+from embed_pipeline.stores.queue.named_leases import NamedLeases
 from embed_pipeline.stores.queue.rate_limiter import SharedRateLimiter
 from embed_pipeline.stores.queue.recover import LockStale, recover
 from embed_pipeline.stores.queue.transaction import QueueDatabase, Transaction
@@ -49,6 +50,7 @@ class QueueJobStore(JobStore):
         self._events = control.Events(database)
         self._counters = control.Counters(database)
         self._history = JobHistory(database)
+        self._named_leases = NamedLeases(database)
 
     @property
     def switch(self) -> control.SwitchBoard:
@@ -69,6 +71,10 @@ class QueueJobStore(JobStore):
     @property
     def counters(self) -> control.Counters:
         return self._counters
+
+    @property
+    def named_leases(self) -> NamedLeases:
+        return self._named_leases
 
     @property
     def history(self) -> JobHistory:
@@ -182,6 +188,9 @@ class QueueJobStore(JobStore):
 
     def live_owners(self) -> frozenset[str]:
         return self._read(lambda jobs: jobs.live_owners())
+
+    def count_live(self, *, model: str, limit: int) -> Live:
+        return self._read(lambda jobs: jobs.count_live(model=model, limit=limit))
 
     def get_queue_status(self) -> QueueStatus:
         return self._read(lambda jobs: jobs.count_by_status())

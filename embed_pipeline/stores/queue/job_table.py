@@ -24,6 +24,7 @@ from embed_pipeline.domain.job import (
     JobKey,
     JobRequest,
     JobStatus,
+    Live,
     QueueStatus,
 )
 from embed_pipeline.domain.lease import Lease
@@ -64,6 +65,10 @@ class JobReader(Protocol):
     def count_by_status(self) -> QueueStatus: ...
 
     @abstractmethod
+    def count_live(self, *, model: str, limit: int) -> Live:
+        """Pending jobs of the model and processing jobs of any, each counted up to the limit."""
+
+    @abstractmethod
     def failed(self, *, category: ErrorCategory | None, limit: int) -> list[EmbedJob]:
         """The latest first."""
 
@@ -78,7 +83,7 @@ class JobReader(Protocol):
         """Failed jobs but those of deleted entities, the latest first."""
 
     @abstractmethod
-    def count_parked(self) -> int: ...
+    def count_parked(self, *, limit: int) -> int: ...
 
     @abstractmethod
     def walk(self, *, after: JobId, limit: int) -> list[EmbedJob]:

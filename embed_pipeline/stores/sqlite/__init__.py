@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from embed_pipeline.domain.check import CheckResult, ok
+from embed_pipeline.errors import RequestError
 from embed_pipeline.stores.config import Location, StoreConfig
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.queue.job_store import OpenQueue, QueueJobStore
@@ -46,6 +47,12 @@ def initialise_graph(config: StoreConfig) -> list[str]:
     with closing(open_graph(config)) as graph:
         graph.models()
     return [f"The graph is in {config.home / GRAPH_FILE}."]
+
+
+def set_trigger(config: StoreConfig, *, install: bool) -> str:
+    if not install:
+        return "A graph in SQLite has no trigger."
+    raise RequestError("A graph in SQLite has no other writers: a trigger is for Neo4j only.")
 
 
 def diagnose_queue(config: StoreConfig) -> list[CheckResult]:

@@ -1,4 +1,7 @@
-"""Enqueue entities: at most one job per version, none for a vector that is there already."""
+"""Enqueue entities: at most one job per version, none for a vector that is there already.
+
+An entity without text gets no job: it has nothing to embed.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ def enqueue_entities(
     jobs: JobStore, graph: EntityStore, entities: Sequence[Entity], *, model: str
 ) -> EnqueueReport:
     """Read which entities have the vector of their text already, then enqueue."""
+    entities = [entity for entity in entities if entity.text]
     if not entities:
         return EnqueueReport()
     versions = graph.embedded_versions([entity.uid for entity in entities], model=model)
@@ -31,18 +35,16 @@ def enqueue_known(
     priority: int = DEFAULT_PRIORITY,
 ) -> EnqueueReport:
     """For a caller that knows which entities are `embedded`: the graph is not read again."""
-    if not entities:
-        return EnqueueReport()
-    return jobs.enqueue(
-        [
-            JobRequest(
-                entity_uid=entity.uid,
-                model=model,
-                version=entity.version,
-                priority=priority,
-                force=force,
-                embedded=entity.uid in embedded,
-            )
-            for entity in entities
-        ]
-    )
+    requests = [
+        JobRequest(
+            entity_uid=entity.uid,
+            model=model,
+            version=entity.version,
+            priority=priority,
+            force=force,
+            embedded=entity.uid in embedded,
+        )
+        for entity in entities
+        if entity.text
+    ]
+    return jobs.enqueue(requests) if requests else EnqueueReport()

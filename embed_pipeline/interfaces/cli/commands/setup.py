@@ -31,6 +31,13 @@ def _instead(metavar: str, what: str) -> Any:
     return typer.Option(metavar=metavar, help=f"{what}, instead of the setting's.")
 
 
+_TRIGGER = typer.Option(
+    help="Install (or remove) an APOC trigger that marks what other programs change."
+    " Needs admin rights on the graph's server.",
+    show_default="left as it is",
+)
+
+
 def init(
     queue_uri: Annotated[str | None, _instead("URI", "The queue's server")] = None,
     queue_user: Annotated[str | None, _instead("NAME", "The user for the queue")] = None,
@@ -38,6 +45,7 @@ def init(
     graph_uri: Annotated[str | None, _instead("URI", "The graph's server")] = None,
     graph_user: Annotated[str | None, _instead("NAME", "The user for the graph")] = None,
     graph_database: Annotated[str | None, _instead("NAME", "The graph's database")] = None,
+    trigger: Annotated[bool | None, _TRIGGER] = None,
     as_json: AsJson = False,
 ) -> None:
     """Prepare the stores: tables, constraints, indexes. Changes no entity; can be run again.
@@ -64,7 +72,7 @@ def init(
         over["EMBED_GRAPH_STORE"] = "neo4j"
     if over and not (queue_uri or graph_uri):
         over["EMBED_STORE"] = "neo4j"  # unless the settings choose the stores apart
-    sentences = wiring.initialise_stores(_settings_with_passwords(over))
+    sentences = wiring.initialise_stores(_settings_with_passwords(over), trigger=trigger)
     say("\n".join(sentences), {"ready": sentences}, as_json=as_json)
 
 

@@ -48,6 +48,9 @@ SHOW PROCEDURES YIELD name WHERE name = $name RETURN count(*) AS found
 
 PING = "RETURN 1 AS one"
 
+OURS = "embed_pipeline"
+"""The metadata `app` of every transaction, for triggers and for people who list transactions."""
+
 KEEP_PLAN = "CYPHER replan=skip "
 """A queue fills and empties all day long, and the server would plan its statements again each time.
 Their plans do not depend on the numbers: they are right for an empty database too."""
@@ -154,7 +157,8 @@ class Neo4jDatabase:
         # A read is retried, and so removes pooled connections that died with a server's restart.
         self.read(lambda tx: tx.one(PING))
         with self._translated_errors(), self._session("WRITE") as session:
-            query = neo4j.Query(statement, timeout=AUTOCOMMIT_TIMEOUT.total_seconds())
+            seconds = AUTOCOMMIT_TIMEOUT.total_seconds()
+            query = neo4j.Query(statement, metadata={"app": OURS}, timeout=seconds)
             result = session.run(query, {"now": self.now_ms(), **parameters})
             return [dict(record) for record in result]
 
@@ -176,7 +180,9 @@ class Neo4jDatabase:
     def _managed(
         self, mode: Literal["READ", "WRITE"], work: Callable[[Tx], T], timeout: timedelta | None
     ) -> T:
-        @neo4j.unit_of_work(timeout=(timeout or self._timeout).total_seconds())
+        seconds = (timeout or self._timeout).total_seconds()
+
+        @neo4j.unit_of_work(metadata={"app": OURS}, timeout=seconds)
         def run(transaction: neo4j.ManagedTransaction) -> T:
             return work(Tx(transaction, self))
 

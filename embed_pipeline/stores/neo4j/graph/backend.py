@@ -32,6 +32,7 @@ from embed_pipeline.stores.graph.transaction import (
 )
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline.stores.neo4j.graph import cypher, rows
+from embed_pipeline.stores.neo4j.graph.changes import mark_changed
 from embed_pipeline.stores.neo4j.graph.mapping import filled, vector_names
 from embed_pipeline.stores.neo4j.graph.search import KeptCounts, VectorIndexes
 
@@ -170,6 +171,9 @@ class Neo4jGraph(GraphDatabase):
         elif record.model not in self._indexed:
             self._indexes.ensure(record)
             self._indexed.add(record.model)
+
+    def mark_changed(self) -> int:
+        return mark_changed(self._database, self.mapping)
 
     def close(self) -> None:
         self._database.close()

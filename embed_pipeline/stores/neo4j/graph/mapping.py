@@ -79,6 +79,7 @@ def filled(statement: str, mapping: EntityMapping, vector: str = FIRST_PROPERTY)
         name=quoted(mapping.name),
         entity_type=quoted(mapping.entity_type),
         valid_to=quoted(mapping.valid_to),
+        changed_at=quoted(mapping.changed_at) if mapping.changed_at else "",
         read=f"[{_listed('e.' + quoted(name) for name in read)}] AS entity",
         facts=_FACTS.format(vector_value, model, version, dimensions) + " AS facts",
         all_facts=f"[v IN $vectors | {each}] AS facts",

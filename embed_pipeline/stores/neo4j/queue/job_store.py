@@ -7,7 +7,7 @@ from functools import partial
 
 from embed_pipeline import telemetry
 from embed_pipeline.domain.job import CleanupReport, JobStatus
-from embed_pipeline.domain.policy import QueuePolicy
+from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.errors import StoreBusy
 from embed_pipeline.stores.encoding import to_ms
 from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue

@@ -10,6 +10,7 @@ from embed_pipeline.domain.job import (
     EntityUid,
     JobId,
     JobStatus,
+    Live,
     QueueStatus,
 )
 from embed_pipeline.errors import ErrorCategory
@@ -48,6 +49,10 @@ class Neo4jJobReader(JobReader):
         found = self._session.all(cypher.COUNT_BY_STATUS)
         return QueueStatus(**{row["status"]: row["jobs"] for row in found})
 
+    def count_live(self, *, model: str, limit: int) -> Live:
+        found = self._session.all(cypher.COUNT_LIVE, model=model, limit=limit)
+        return Live(**{row["status"]: row["jobs"] for row in found})
+
     def failed(self, *, category: ErrorCategory | None, limit: int) -> list[EmbedJob]:
         return self._jobs(cypher.LATEST_FAILED, category=category, limit=limit)
 
@@ -63,8 +68,9 @@ class Neo4jJobReader(JobReader):
     def parked(self, *, limit: int) -> list[EmbedJob]:
         return self._jobs(cypher.PARKED_JOBS, but=ENTITY_GONE, limit=limit)
 
-    def count_parked(self) -> int:
-        return int(self._session.one(cypher.COUNT_PARKED, but=ENTITY_GONE)["parked"])
+    def count_parked(self, *, limit: int) -> int:
+        found = self._session.one(cypher.COUNT_PARKED, but=ENTITY_GONE, limit=limit)
+        return int(found["parked"])
 
     def walk(self, *, after: JobId, limit: int) -> list[EmbedJob]:
         return self._jobs(cypher.WALK_JOBS, after=after, limit=limit)

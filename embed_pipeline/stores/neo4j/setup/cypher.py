@@ -62,10 +62,13 @@ def graph_rules(mapping: EntityMapping) -> tuple[Rule, ...]:
     The mapping is part of a rule's name, so that one graph may be mapped again.
     """
     label, key, name = mapping.label, mapping.key, mapping.name
+    changed_at = [mapping.changed_at] if mapping.changed_at else []
+    by_time = [_index(f"embedding_{label}_{of}", label, of) for of in changed_at]
     return (
         _unique(f"embedding_{label}_{key}", label, key),
         _index(f"embedding_{label}_{name}", label, name),
         _index(f"embedding_marked_{key}", MARKER, key),
+        *by_time,
         _unique("embedding_model", "EmbeddingModel", "model"),
         _unique("embedding_cursor_name", "EmbeddingCursor", "name"),
         _unique("embedding_graph_name", "EmbeddingGraph", "name"),

@@ -60,6 +60,22 @@ CALL () {{
 RETURN status, jobs
 """
 
+COUNT_LIVE = f"""
+CALL () {{
+    MATCH (job:EmbedJob) {BY_TURN}
+    WHERE job.status = 'pending' AND job.model = $model AND job.rank IS NOT NULL
+      AND job.tier IS NOT NULL AND job.available_at IS NOT NULL
+    WITH job LIMIT $limit
+    RETURN 'pending' AS status, count(job) AS jobs
+  UNION ALL
+    MATCH (job:EmbedJob) {BY_END_OF_LEASE}
+    WHERE job.status = 'processing' AND job.lock_until IS NOT NULL
+    WITH job LIMIT $limit
+    RETURN 'processing' AS status, count(job) AS jobs
+}}
+RETURN status, jobs
+"""
+
 # One hop along the index: the next owner by name, and whether any lease of it has not ended.
 NEXT_OWNER = f"""
 CALL () {{
@@ -112,7 +128,7 @@ WITH job ORDER BY job.status DESC, job.processed_at DESC, job.id DESC LIMIT $lim
 RETURN properties(job) AS job
 """
 
-COUNT_PARKED = f"{_PARKED} RETURN count(job) AS parked"
+COUNT_PARKED = f"{_PARKED} WITH job LIMIT $limit RETURN count(job) AS parked"
 
 WALK_JOBS = """
 MATCH (job:EmbedJob) WHERE job.id > $after

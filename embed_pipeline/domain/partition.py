@@ -1,0 +1,90 @@
+"""Where each entity stands: embedded, nothing to embed, excluded, or none of them: missing.
+
+A graph keeps it as labels (in SQLite as columns) that are written together with the vector, so
+that counting and finding what is missing never depends on the size of the graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta
+
+from embed_pipeline.domain.job import EntityUid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionCounts:
+    """How many entities have each label, for one model; `marked` are changed and not yet queued."""
+
+    entities: int = 0
+    embedded: int = 0
+    """With a vector of the model; also one whose text has changed since."""
+    nothing_to_embed: int = 0
+    excluded: int = 0
+    marked: int = 0
+
+    @property
+    def embeddable(self) -> int:
+        return max(self.entities - self.nothing_to_embed - self.excluded, 0)
+
+    @property
+    def missing(self) -> int:
+        return max(self.embeddable - self.embedded, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditCounts:
+    """What an audit found; each entity it examined is counted once in the first eight."""
+
+    embedded: int = 0
+    missing: int = 0
+    stale: int = 0
+    wrong_model: int = 0
+    wrong_dimension: int = 0
+    invalid: int = 0
+    """The numbers are zero or not finite; only a sample is checked."""
+    nothing_to_embed: int = 0
+    excluded: int = 0
+    repaired: int = 0
+    """Labels were not what the properties say."""
+    marked: int = 0
+
+    @property
+    def examined(self) -> int:
+        return sum(getattr(self, count.name) for count in fields(AuditCounts)[:8])
+
+    def __add__(self, other: AuditCounts) -> AuditCounts:
+        names = [count.name for count in fields(AuditCounts)]
+        return AuditCounts(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPage(AuditCounts):
+    """One page of an audit; `next_after` is None at the end of the graph."""
+
+    next_after: EntityUid | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPass:
+    """A walk over the whole graph: complete with `ended_at`, or under way at `after`."""
+
+    started_at: datetime
+    counts: AuditCounts = field(default_factory=AuditCounts)
+    after: EntityUid | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def duration(self) -> timedelta | None:
+        return self.ended_at - self.started_at if self.ended_at else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRecord:
+    """What the graph keeps of the audits of one model."""
+
+    model: str
+    last: AuditPass | None = None
+    """The last complete pass."""
+    current: AuditPass | None = None
+    """The pass under way."""
