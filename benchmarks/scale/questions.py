@@ -6,13 +6,14 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 
+from embed_pipeline.usecases.entities.refill import check_refill
+
 from benchmarks.scale.backends import Backend
 from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.interfaces.metrics.collector import as_text, registry_of
 from embed_pipeline.interfaces.metrics.reader import Reader
 from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline.usecases.entities.discover import Bounds, discover
-from embed_pipeline.usecases.entities.refill import check_refill
 from embed_pipeline.usecases.insight.coverage import (
     quick_coverage,
     read_coverage,

@@ -6,9 +6,9 @@ exist. So a new definition is built beside the old one, which search uses until 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable
-from datetime import timedelta
 
 from embed_pipeline.domain.check import CheckResult, note, ok, problem
 from embed_pipeline.domain.embedding import ModelRecord
@@ -45,7 +45,7 @@ class VectorIndexSetup:
             if not options.rebuild_index:
                 return [
                     f"The vector index {index.name} on {place_of(record)} {difference}. "
-                    f"`{REBUILD}` builds a new one in about {self._estimate(record)}; "
+                    f"`{REBUILD}` builds a new one in about {self._minutes(record)} min; "
                     "search goes on meanwhile."
                 ]
             if index.properties == self._indexes.wanted(record):
@@ -77,10 +77,10 @@ class VectorIndexSetup:
         names = " and ".join(other.name for other in replaced)
         return [f"The vector index {index.name} has replaced {names}."] if names else []
 
-    def _estimate(self, record: ModelRecord) -> timedelta:
+    def _minutes(self, record: ModelRecord) -> int:
         count = _COUNT_EMBEDDED.format(label=quoted(record.embedded_label))
         entities = self._database.read(lambda tx: tx.one(count))["entities"]
-        return timedelta(seconds=round(entities / VECTORS_PER_SECOND))
+        return math.ceil((entities + 1) / VECTORS_PER_SECOND / 60)
 
     def diagnose(self, records: Iterable[ModelRecord]) -> list[CheckResult]:
         return [self._diagnose(record) for record in records if record.takes_vectors]
