@@ -15,6 +15,7 @@ from embed_pipeline.domain.partition import PartitionCounts
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.sqlite.graph import search as vector_search
 from embed_pipeline.stores.sqlite.graph import sql
+from embed_pipeline.stores.sqlite.graph.mapping import filled
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,
@@ -137,7 +138,7 @@ PARAMETERS = {
 
 
 def _plan(backend: SqliteGraphBackend, statement: str) -> str:
-    query = "EXPLAIN QUERY PLAN " + sql.filled(statement, EntityMapping())
+    query = "EXPLAIN QUERY PLAN " + filled(statement, EntityMapping())
     with backend.raw() as connection:
         return "; ".join(row[3] for row in connection.execute(query, PARAMETERS))
 
@@ -153,7 +154,7 @@ def _steps(backend: SqliteGraphBackend, statement: str, *, rows: int = 20) -> in
 
     with backend.raw() as connection:
         connection.set_progress_handler(count, 10)
-        found = connection.execute(sql.filled(statement, EntityMapping()), PARAMETERS).fetchall()
+        found = connection.execute(filled(statement, EntityMapping()), PARAMETERS).fetchall()
     assert len(found) == rows
     return tens * 10
 

@@ -33,6 +33,14 @@ _FACTS = "CASE WHEN {0} IS NULL THEN NULL ELSE [{1}, {2}, {3}] END"
 _UNMEASURED = "CASE WHEN v.vector IN keys(e) THEN [e[v.model], e[v.version], null] END"
 _LABELS = f"""[[label IN labels(e) WHERE label STARTS WITH 'Embed'
     OR label IN ['{MARKER}', '{NOTHING}']], e.{REASON}] AS labels"""
+_OURS = {
+    "marker": MARKER,
+    "queued": QUEUED,
+    "nothing": NOTHING,
+    "excluded": EXCLUDED,
+    "reason": REASON,
+    "labels": _LABELS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,17 +98,11 @@ def filled(statement: str, mapping: EntityMapping, vector: str = FIRST_PROPERTY)
     dimensions = _DIMENSIONS.format(vector_value)
     asked = ("e[v.vector]", "e[v.model]", "e[v.version]")
     each = _FACTS.format(*asked, _DIMENSIONS.format(asked[0]))
-    embedded = quoted(embedded_label(vector))
-    entity = quoted(mapping.label)
+    entity, embedded = quoted(mapping.label), quoted(embedded_label(vector))
     return statement.format(
-        marker=MARKER,
-        queued=QUEUED,
-        nothing=NOTHING,
-        excluded=EXCLUDED,
-        reason=REASON,
+        **_OURS,
         embedded=embedded,
         missing=f"{entity}&!{embedded}&!{NOTHING}&!{EXCLUDED}&!{MARKER}",
-        labels=_LABELS,
         unmeasured=_FACTS.format(vector_value, model, version, "null") + " AS facts",
         all_unmeasured=f"[v IN $vectors | {_UNMEASURED}] AS facts",
         entity=entity,

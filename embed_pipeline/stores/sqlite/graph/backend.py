@@ -36,7 +36,9 @@ from embed_pipeline.stores.graph.transaction import (
 )
 from embed_pipeline.stores.sqlite.connection import Database, as_list
 from embed_pipeline.stores.sqlite.graph import rows, sql
-from embed_pipeline.stores.sqlite.graph.schema import model_schema, schema_for
+from embed_pipeline.stores.sqlite.graph.label_schema import model_schema
+from embed_pipeline.stores.sqlite.graph.mapping import filled
+from embed_pipeline.stores.sqlite.graph.schema import schema_for
 from embed_pipeline.stores.sqlite.graph.search import nearest
 
 T = TypeVar("T")
@@ -60,7 +62,7 @@ class SqliteGraphTransaction(GraphTransaction):
             name: as_list(value) if isinstance(value, list | tuple) else value
             for name, value in parameters.items()
         }
-        query = sql.filled(statement, self._mapping, of)
+        query = filled(statement, self._mapping, of)
         return self._connection.execute(
             query, {"property": of, "now": self._now} | bound
         ).fetchall()
@@ -114,7 +116,7 @@ class SqliteGraphTransaction(GraphTransaction):
             self._many(statement, ({"uid": uid, "property": of} for uid, of in dropped))
 
     def _many(self, statement: str, values: Iterable[Any], *, of: str = FIRST_PROPERTY) -> None:
-        self._connection.executemany(sql.filled(statement, self._mapping, of), values)
+        self._connection.executemany(filled(statement, self._mapping, of), values)
 
     def _vector_properties(self) -> list[str]:
         return [record.vector_property for record in self.models()] or [FIRST_PROPERTY]

@@ -26,7 +26,7 @@ from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import Labels
 from embed_pipeline.stores.encoding import INVALID_TIME, read_moment
 from embed_pipeline.stores.graph.transaction import Change
-from embed_pipeline.stores.sqlite.graph.sql import saved_columns
+from embed_pipeline.stores.sqlite.graph.mapping import saved_columns
 
 _FLOAT32 = np.dtype("<f4")
 
