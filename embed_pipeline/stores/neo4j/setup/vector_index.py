@@ -79,7 +79,7 @@ class VectorIndexSetup:
 
     def _minutes(self, record: ModelRecord) -> int:
         count = _COUNT_EMBEDDED.format(label=quoted(record.embedded_label))
-        entities = self._database.read(lambda tx: tx.one(count))["entities"]
+        entities: int = self._database.read(lambda tx: tx.one(count))["entities"]
         return math.ceil((entities + 1) / VECTORS_PER_SECOND / 60)
 
     def diagnose(self, records: Iterable[ModelRecord]) -> list[CheckResult]:
