@@ -179,6 +179,9 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         "run.interrupted": EventKind(
             WARNING, "Run interrupted; it finishes the requests it has sent.", ("worker_id",)
         ),
+        "message.refused": EventKind(
+            WARNING, "Answered a message of an MCP client that cannot be read.", ("reason",)
+        ),
         "tool.failed": EventKind(ERROR, "Tool {tool} failed because of a bug.", ("tool", *_ERROR)),
         "store.apoc_missing": EventKind(
             WARNING, "APOC is not installed; cleanup deletes in small transactions of its own."
