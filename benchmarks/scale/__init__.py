@@ -1,1 +1,0 @@
-"""What people and sensors wait for, in graphs of growing size."""
