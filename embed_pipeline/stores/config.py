@@ -21,6 +21,12 @@ from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 
+OnProgress = Callable[[str, int, int], None]
+"""Called during long work with what is done, how far it is, and the total."""
+
+
+def unseen(what: str, done: int, total: int) -> None: ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
@@ -61,8 +67,7 @@ class InitOptions:
     """Replace a vector index whose definition differs from the one that is wanted."""
     trigger: bool | None = None
     """Install or remove what marks changes of other programs; None leaves it as it is."""
-    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
-    """Called during long work with what is done, how far it is, and the total."""
+    on_progress: OnProgress = unseen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

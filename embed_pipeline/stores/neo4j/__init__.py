@@ -24,6 +24,7 @@ from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
 from embed_pipeline.stores.neo4j.setup import schema, trigger
 from embed_pipeline.stores.neo4j.setup.doctor import diagnose_database
+from embed_pipeline.stores.neo4j.setup.labels import refuse_foreign_labels
 from embed_pipeline.stores.neo4j.setup.vector_index import VectorIndexSetup
 from embed_pipeline.stores.queue.job_store import OpenQueue
 
@@ -48,7 +49,9 @@ def locate_queue(config: StoreConfig) -> Location:
 
 def locate_graph(config: StoreConfig) -> Location:
     with closing(_database(config.graph, config)) as database:
-        return schema.locate(database, "graph")
+        location = schema.locate(database, "graph")
+        refuse_foreign_labels(database)
+        return location
 
 
 def initialise_queue(config: StoreConfig) -> list[str]:
@@ -66,7 +69,7 @@ def initialise_queue(config: StoreConfig) -> list[str]:
 def initialise_graph(config: StoreConfig, options: InitOptions) -> list[str]:
     """Constraints and indexes, where they are missing; entities are not touched."""
     with closing(_database(config.graph, config)) as database:
-        schema.prepare_graph(database, config.mapping)
+        schema.prepare_graph(database, config.mapping, on_progress=options.on_progress)
         sentences = [f"The graph is ready in the database {database.database} at {database.uri}."]
         indexes = VectorIndexSetup(database, config.mapping)
         for record in _models(database, config):
