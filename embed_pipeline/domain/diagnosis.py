@@ -84,7 +84,7 @@ def remedies_for_gaps(
     beyond these. Counts cannot tell which entity a job belongs to: a job of an entity that has a
     good vector can hide a gap until the job has ended.
     """
-    gaps = coverage.entities - coverage.embedded
+    gaps = coverage.gaps
     counts = {
         Remedy.DISCOVER: gaps - queued - parked,
         Remedy.RESUME if stopped else Remedy.RUN: queued,

@@ -84,9 +84,9 @@ def check_coverage(
     if coverage.percent is None:
         return _result(COVERAGE, "The graph has no entities yet.", metadata)
     metadata["coverage (%)"] = float(coverage.percent)
-    gap = coverage.entities - coverage.embedded
+    gap = coverage.gaps
     if not gap:
-        message = f"All {coverage.entities} entities have a valid vector."
+        message = f"All {coverage.embeddable} entities with text have a vector."
         return _result(COVERAGE, message, metadata)
     if gap <= state.queued:
         message = f"{gap} entities lack a valid vector and {state.queued} jobs are queued."

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +13,7 @@ from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import say, show
 from embed_pipeline.interfaces.cli.parameters import TIME_FORMATS, AsJson
 from embed_pipeline.interfaces.cli.progress import OnProgress, progress, terminated_like_ctrl_c
+from embed_pipeline.interfaces.cli.session import worker_id
 from embed_pipeline.usecases.files.export import export_jobs
 from embed_pipeline.usecases.files.load import load_file
 from embed_pipeline.worker.loop import run_until_empty
@@ -72,7 +71,7 @@ def run(as_json: AsJson = False) -> None:
         with progress("Embedding", total=queued.pending + queued.processing) as update:
             tally = run_until_empty(
                 services,
-                owner=_worker_id(),
+                owner=worker_id(),
                 recovery_interval=settings.queue.recovery_interval,
                 deadline=Deadline(services.clock, limit=None),
                 on_batch=_LiveView(update),
@@ -155,10 +154,6 @@ def _summary(tally: RunReport) -> dict[str, object]:
             "ended_because": tally.stop_reason.value,
         }
     )
-
-
-def _worker_id() -> str:
-    return f"cli-{socket.gethostname()}-{os.getpid()}"
 
 
 COMMANDS = (load, run, export)
