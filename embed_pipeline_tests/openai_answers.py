@@ -37,7 +37,7 @@ def exceeds(texts: Sequence[str], most: int) -> bool:
     """By the real tokenizer; not asked for short texts, because a token has a byte or more."""
     if sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) <= most:
         return False
-    return sum(map(tokenizer().count, texts)) > most
+    return sum(len(tokenizer().encode_ordinary(text)) for text in texts) > most
 
 
 def vector_for(text: str, dimensions: int) -> Vectors:

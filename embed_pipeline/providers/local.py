@@ -1,14 +1,11 @@
-"""A static model inside this process: offline, without key or cost; a wheel holds its weights."""
+"""A static model inside this process: offline, without key or cost; its weights are in `data`."""
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +19,7 @@ from embed_pipeline.ports.embedding_provider import (
     Vectors,
 )
 from embed_pipeline.providers.checks import checked, limits_for, refuse_unusable
+from embed_pipeline.providers.data import VOCABULARY, WEIGHTS
 from embed_pipeline.providers.tokens import fitted
 from embed_pipeline.settings import ProviderSettings
 
@@ -40,8 +38,7 @@ class _Model:
     def vectors(self, token_ids: Sequence[Sequence[int]]) -> Vectors:
         """The sum of each text's token rows, scaled to unit length.
 
-        wordllama's own pooling pads 64 texts to the longest of them, so one long text takes
-        gigabytes.
+        Text by text: padded to the longest of them, one long text would take gigabytes.
         """
         vectors = np.zeros((len(token_ids), self.table.shape[1]), np.float32)
         for position, ids in enumerate(token_ids):
@@ -106,34 +103,23 @@ def open_provider(settings: ProviderSettings) -> LocalProvider:
         problems.append(f"The local provider's vectors have {DIMENSIONS} dimensions, no others.")
     if problems:
         raise ConfigurationError(problems)
-    if find_spec("wordllama") is None:
+    if find_spec("tokenizers") is None:
         # Reported when the provider is opened, although the first request imports the package.
-        raise ModuleNotFoundError("No module named 'wordllama'", name="wordllama")
+        raise ModuleNotFoundError("No module named 'tokenizers'", name="tokenizers")
     return LocalProvider(limits_for(settings, LIMITS))
 
 
 def _load() -> _Model:
+    """The weights are one table of float16 behind a header, whose length is its first number."""
     try:
-        with _untouched_root_logger():
-            import wordllama
-        loaded = wordllama.WordLlama.load(
-            MODEL_NAME,
-            dim=DIMENSIONS,
-            cache_dir=Path(wordllama.__file__).parent,
-            disable_download=True,
-        )
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(str(VOCABULARY))
+        weights = WEIGHTS.read_bytes()
     except (ImportError, OSError) as exc:
         raise ConfigurationError([f"The local model cannot be loaded: {exc}."]) from exc
-    loaded.tokenizer.no_padding()
-    return _Model(tokenizer=loaded.tokenizer, table=loaded.embedding)
-
-
-@contextmanager
-def _untouched_root_logger() -> Iterator[None]:
-    """wordllama calls `logging.basicConfig` on import; that does nothing if a handler exists."""
-    guard = logging.NullHandler()
-    logging.root.addHandler(guard)
-    try:
-        yield
-    finally:
-        logging.root.removeHandler(guard)
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    start = 8 + int.from_bytes(weights[:8], "little")
+    table = np.frombuffer(weights, "<f2", offset=start).reshape(-1, DIMENSIONS)
+    return _Model(tokenizer=tokenizer, table=table.astype(np.float32))

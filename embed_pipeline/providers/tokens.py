@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
+from base64 import b64decode
 from collections.abc import Sequence
 from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from embed_pipeline.ports.embedding_provider import Input, Limits
+from embed_pipeline.providers.data import CL100K_BASE
+
+if TYPE_CHECKING:
+    import tiktoken
 
 _STEP = 24_000
-"""Characters that are encoded at a time, so that a book costs no more than its first pages."""
+"""Characters that are encoded first, so that a book costs no more than its first pages."""
 # The text behind a prefix can change the last tokens of the prefix, but never as many as this.
 _UNSTABLE = 256
+
+_PATTERN = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
+    r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+)
+"""How `cl100k_base` splits a text before it looks for tokens."""
 
 _loading = threading.Lock()
 
@@ -38,10 +46,10 @@ def estimated(text: str) -> int:
 def _fitted(text: str, limit: int | None) -> Input:
     if limit is None or not _is_valid(text):
         return Input(text=text, tokens=estimated(text))
-    count = tokenizer().count_till_limit(text, limit)
-    if count is not None:
-        return Input(text=text, tokens=max(count, estimated(text)))
-    kept, count = _cut(_first_tokens(text, enough=limit), limit)
+    tokens = _first_tokens(text, enough=limit)
+    if len(tokens) <= limit:
+        return Input(text=text, tokens=max(len(tokens), estimated(text)))
+    kept, count = _cut(tokens, limit)
     return Input(text=kept, tokens=max(count, estimated(kept)), truncated=True)
 
 
@@ -54,13 +62,13 @@ def _is_valid(text: str) -> bool:
 
 
 def _first_tokens(text: str, *, enough: int) -> list[int]:
-    """The first tokens of a text that has more than `enough`; at least that many are final."""
+    """All tokens of a text that has at most `enough`; otherwise more, and the first are final."""
     length = _STEP
     while True:
-        tokens = tokenizer().encode(text[:length])
+        tokens = tokenizer().encode_ordinary(text[:length])
         if length >= len(text) or len(tokens) > enough + _UNSTABLE:
             return tokens
-        length += _STEP
+        length *= 2
 
 
 def _cut(tokens: list[int], limit: int) -> tuple[str, int]:
@@ -71,49 +79,29 @@ def _cut(tokens: list[int], limit: int) -> tuple[str, int]:
     kept = limit
     while True:
         try:
-            text = tokenizer().decode(tokens[:kept])
+            text = tokenizer().decode(tokens[:kept], errors="strict")
         except ValueError:  # the end of a character is missing
             kept -= 1
             continue
-        count = tokenizer().count(text)
+        count = len(tokenizer().encode_ordinary(text))
         if count <= limit:
             return text, count
         kept -= count - limit
 
 
-class Tokenizer(Protocol):
-    def encode(self, text: str) -> list[int]: ...
-
-    def decode(self, tokens: list[int]) -> str:
-        """ValueError where they end inside a character."""
-
-    def count(self, text: str) -> int: ...
-
-    def count_till_limit(self, text: str, token_limit: int) -> int | None:
-        """None where there are more tokens."""
-
-
-def tokenizer() -> Tokenizer:
+def tokenizer() -> tiktoken.Encoding:
     """The tokenizer of OpenAI's embedding models, loaded once in a process."""
     with _loading:
         return _load()
 
 
 @cache
-def _load() -> Tokenizer:
-    """Loads only the compiled part of the package, which is complete by itself.
+def _load() -> tiktoken.Encoding:
+    """From the ranks in this package: tiktoken itself would download them."""
+    import tiktoken
 
-    The Python package around it first reads five vocabularies, a second and 70 MB per run, for an
-    interface that is not used here.
-    """
-    package = importlib.util.find_spec("bpe_openai")
-    assert package is not None, "bpe-openai is among the dependencies"
-    assert package.origin is not None, "a package with files has one"
-    folder = str(Path(package.origin).parent)
-    spec = FileFinder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES)).find_spec("_bindings")
-    assert spec is not None, "the package has a compiled part"
-    assert spec.loader is not None, "the finder has set it"
-    bindings = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(bindings)
-    loaded: Tokenizer = bindings.tokenizer_for_encoding("cl100k_base")
-    return loaded
+    lines = CL100K_BASE.read_bytes().splitlines()
+    ranks = {b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
+    return tiktoken.Encoding(
+        "cl100k_base", pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={}
+    )

@@ -18,6 +18,23 @@ from embed_pipeline_tests.migration.contract import OLD_DATA, VARIABLES, Migrati
 OLD_VERSION = 3
 """Of the queue's file in 0.1, which refuses every higher one."""
 
+# What the limiter of 0.1 runs for each request (commit 4fa41ca).
+READ_BUCKETS = """
+SELECT bucket, requests, tokens FROM budget_bucket WHERE provider = :provider AND bucket >= :oldest
+"""
+SPEND_IN_BUCKET = """
+INSERT INTO budget_bucket (provider, bucket, requests, tokens)
+VALUES (:provider, :bucket, :requests, :tokens)
+ON CONFLICT (provider, bucket)
+DO UPDATE SET requests = requests + excluded.requests, tokens = tokens + excluded.tokens
+"""
+RETURN_TO_BUCKET = """
+UPDATE budget_bucket
+SET requests = max(0, requests - :requests), tokens = max(0, tokens - :tokens)
+WHERE provider = :provider AND bucket = :bucket
+"""
+FORGET_BUCKETS = "DELETE FROM budget_bucket WHERE provider = :provider AND bucket < :oldest"
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
@@ -60,6 +77,23 @@ def test_file_of_a_newer_version_is_refused(home: Path, settings: Settings) -> N
         pytest.raises(SchemaMissing, match=f"has schema version {schema.VERSION + 1}"),
     ):
         jobs.has_stale()
+
+
+def test_program_of_0_1_with_the_file_open_is_told_to_stop(home: Path, settings: Settings) -> None:
+    """Its budget would not be shared, so it gets none; what it has spent it may still return."""
+    spent = {"provider": "mock", "bucket": 1, "requests": 1, "tokens": 5, "oldest": 0}
+    with closing(sqlite3.connect(home / "queue.sqlite", isolation_level=None)) as old:
+        old.execute(SPEND_IN_BUCKET, spent)
+        assert len(old.execute(READ_BUCKETS, spent).fetchall()) == 2
+
+        with closing(wiring.open_job_store(settings)) as jobs:
+            jobs.has_stale()
+
+        assert old.execute(READ_BUCKETS, spent).fetchall() == []
+        for statement in (RETURN_TO_BUCKET, FORGET_BUCKETS):
+            old.execute(statement, spent)
+        with pytest.raises(sqlite3.IntegrityError, match="stop this program and start the new one"):
+            old.execute(SPEND_IN_BUCKET, spent)
 
 
 def test_a_command_brings_the_files_up_by_itself(home: Path) -> None:

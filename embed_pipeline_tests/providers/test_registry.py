@@ -13,7 +13,7 @@ from embed_pipeline.settings import load_settings
 def test_importing_the_registry_imports_no_provider_package() -> None:
     code = (
         "import sys, embed_pipeline.providers\n"
-        "heavy = {'openai', 'wordllama', 'httpx2', 'tokenizers', 'bpe_openai'}\n"
+        "heavy = {'openai', 'httpx2', 'tokenizers', 'tiktoken'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
 
@@ -23,12 +23,12 @@ def test_importing_the_registry_imports_no_provider_package() -> None:
 
 
 def test_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "wordllama", None)
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
 
     with pytest.raises(ConfigurationError) as caught:
         open_provider(load_settings({"EMBEDDING_PROVIDER": "local"}).provider)
 
-    assert "'wordllama'" in str(caught.value)
+    assert "'tokenizers'" in str(caught.value)
     assert "pip install 'embed-pipeline[local]'" in str(caught.value)
 
 

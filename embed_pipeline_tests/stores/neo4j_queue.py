@@ -83,6 +83,8 @@ def prepared(server: BedServer) -> Address:
 
 
 class Neo4jQueueBackend:
+    finds_malformed_times = False
+
     def __init__(self, address: Address, clock: FakeClock) -> None:
         self.address = address
         self.clock = clock
@@ -105,7 +107,7 @@ class Neo4jQueueBackend:
         self._queues.append(queue)
         return queue
 
-    def alter(self, job_id: JobId, **fields: object) -> None:
+    def alter(self, job_id: JobId, **fields: object) -> bool:
         # SQLite derives these two by itself; here every writer of the one writes the other.
         if isinstance(strikes := fields.get("strikes"), int):
             fields["tier"] = int(tier_of(strikes))
@@ -114,6 +116,7 @@ class Neo4jQueueBackend:
         if status := fields.get("status"):
             fields["rank"] = -DEFAULT_PRIORITY if status == "pending" else None
         self._queues[0].database.write(lambda tx: tx.all(ALTER_JOB, id=job_id, fields=fields))
+        return True
 
     @contextmanager
     def counting_queries(self) -> Iterator[list[str]]:

@@ -77,6 +77,8 @@ def open_jobs(
 
 
 class PostgresQueueBackend:
+    finds_malformed_times = True
+
     def __init__(self, url: str, server: Server, clock: FakeClock) -> None:
         self.clock = clock
         self.server = server
@@ -100,16 +102,18 @@ class PostgresQueueBackend:
         self._queues.append(queue)
         return queue
 
-    def alter(self, job_id: JobId, **fields: object) -> None:
+    def alter(self, job_id: JobId, **fields: object) -> bool:
         assignments = sql.SQL(", ").join(
             sql.SQL("{} = {}").format(sql.Identifier(name), sql.Literal(value))
             for name, value in fields.items()
         )
-        self._raw.execute(
-            sql.SQL("UPDATE {} SET {} WHERE id = {}").format(
-                sql.Identifier(self.server.schema, "embed_job"), assignments, job_id
-            )
-        )
+        table = sql.Identifier(self.server.schema, "embed_job")
+        statement = sql.SQL("UPDATE {} SET {} WHERE id = {}").format(table, assignments, job_id)
+        try:
+            self._raw.execute(statement)
+        except (psycopg.ProgrammingError, psycopg.DataError, psycopg.IntegrityError):
+            return False  # a value of another type
+        return True
 
     @contextmanager
     def counting_queries(self) -> Iterator[list[str]]:

@@ -36,6 +36,8 @@ def run_sql(jobs: JobStore, statement: str, **parameters: object) -> list[sqlite
 
 
 class SqliteQueueBackend:
+    finds_malformed_times = True
+
     def __init__(self, path: Path, clock: FakeClock) -> None:
         self.path = path
         self.clock = clock
@@ -55,12 +57,13 @@ class SqliteQueueBackend:
         self._files.append(file)
         return file
 
-    def alter(self, job_id: JobId, **fields: object) -> None:
+    def alter(self, job_id: JobId, **fields: object) -> bool:
         assignments = ", ".join(f"{name} = ?" for name in fields)
         with self.raw() as connection:
             connection.execute(
                 f"UPDATE embed_job SET {assignments} WHERE id = ?", (*fields.values(), job_id)
             )
+        return True
 
     @contextmanager
     def counting_queries(self) -> Iterator[list[str]]:

@@ -26,6 +26,7 @@ from embed_pipeline.errors import (
 from embed_pipeline.stores.config import Server
 from embed_pipeline.stores.postgres import connection as connecting
 from embed_pipeline.stores.postgres.connection import Connection, PostgresDatabase
+from embed_pipeline.stores.postgres.queue import schema
 from embed_pipeline.stores.queue.job_store import QueueJobStore
 from embed_pipeline_tests.contracts.job_store.scene import (
     add_jobs,
@@ -71,6 +72,14 @@ def run(postgres_url: str, server: Server) -> Iterator[Run]:
             return cursor.fetchall() if cursor.description else []
 
         yield execute
+
+
+def indexes_of(run: Run) -> list[tuple[object, ...]]:
+    """Their names and definitions."""
+    return run(
+        "SELECT indexname, indexdef FROM pg_indexes"
+        " WHERE quote_ident(schemaname) = '{}' ORDER BY indexname"
+    )
 
 
 class TestConnecting:
@@ -180,6 +189,43 @@ class TestSchema:
             store.get_queue_status()
         with pytest.raises(SchemaMissing, match="version 99"):
             create(server)
+
+    def test_older_queue_names_init_which_brings_it_up_with_its_jobs(
+        self, server: Server, run: Run
+    ) -> None:
+        with closing(open_jobs(server)) as store:
+            add_jobs(store, 3)
+        assert (fresh := indexes_of(run))
+        run("DROP INDEX {}.job_malformed")
+        run("UPDATE {}.queue_version SET version = 1")
+
+        with closing(open_jobs(server)) as store:
+            with pytest.raises(SchemaMissing, match=r"version 1, .*`embed-pipeline init`"):
+                store.get_queue_status()
+            create(server)
+
+            assert store.get_queue_status().pending == 3
+        assert indexes_of(run) == fresh
+
+    def test_steps_of_an_upgrade_run_in_order_and_all_or_none(
+        self, server: Server, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        steps = {
+            schema.VERSION: "ALTER TABLE {embed_job} ADD COLUMN cost integer;\n"
+            "UPDATE {embed_job} SET cost = {highest}",
+            schema.VERSION + 1: "ALTER TABLE {embed_job} RENAME COLUMN cost TO price",
+        }
+        monkeypatch.setattr(schema, "VERSION", schema.VERSION + 2)
+        monkeypatch.setattr(schema, "_UPGRADES", steps | {schema.VERSION - 1: "SELECT 1 / 0"})
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            create(server)
+        assert run("SELECT version FROM {}.queue_version") == [(schema.VERSION - 2,)]
+
+        monkeypatch.setattr(schema, "_UPGRADES", steps)
+        create(server)
+
+        assert run("SELECT version FROM {}.queue_version") == [(schema.VERSION,)]
+        assert run("SELECT price FROM {}.embed_job") == []
 
     def test_init_may_be_repeated_and_keeps_the_jobs(
         self, store: QueueJobStore, server: Server

@@ -87,6 +87,7 @@ def test_file_of_an_earlier_version_is_brought_up_with_its_jobs(path: Path) -> N
     with sqlite3.connect(path) as connection:
         connection.executescript("""
             DROP INDEX job_ended; DROP INDEX job_failed; DROP INDEX job_holder;
+            DROP INDEX job_malformed;
             CREATE INDEX job_ended ON embed_job (processed_at)
                 WHERE status IN ('completed', 'failed');
             CREATE INDEX job_failed ON embed_job (processed_at) WHERE status = 'failed';

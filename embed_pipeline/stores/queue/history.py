@@ -28,6 +28,8 @@ class JobHistory(ports.JobHistory):
         after: EmbedJob | None = None,
         limit: int = PAGE,
     ) -> tuple[EmbedJob, ...]:
+        if after is not None and after.processed_at is None:
+            return ()  # jobs whose end is no time are the last ones
         start = _page_start(after, since=since)
         return self._jobs(lambda jobs: jobs.ended(status=status, after=start, limit=limit))
 

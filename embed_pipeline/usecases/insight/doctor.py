@@ -19,7 +19,7 @@ from embed_pipeline.worker.context import Services
 
 PACKAGES = ("dagster", "neo4j", "neo4j-rust-ext", "openai", "pandas", "typer")
 EXTRAS = {
-    "wordllama": "local",
+    "tokenizers": "local",
     "psycopg": "postgres,reaper",
     "mcp": "mcp",
     "pyarrow": "parquet",

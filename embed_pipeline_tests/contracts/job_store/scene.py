@@ -24,14 +24,19 @@ class QueueBackend(Protocol):
     """One empty queue, and what a contract may do to it from outside."""
 
     clock: FakeClock
+    finds_malformed_times: bool
+    """Whether recovery finds jobs whose due time, or end, is in no form of ours."""
 
     def open_store(self, *, policy: QueuePolicy | None = None) -> JobStore:
         """A new handle on the same queue, as another process would have it."""
 
     def open_limiter(self, *, provider: str, limit: RateLimit) -> RateLimiter: ...
 
-    def alter(self, job_id: JobId, **fields: object) -> None:
-        """Set a job's stored fields directly, as another program might; times in ms, or None."""
+    def alter(self, job_id: JobId, **fields: object) -> bool:
+        """Set a job's stored fields directly, as another program might; times in ms, or None.
+
+        False where the database refuses a value.
+        """
 
     def counting_queries(self) -> AbstractContextManager[list[str]]:
         """The queries that any handle runs inside the block."""

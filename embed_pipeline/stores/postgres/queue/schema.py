@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from psycopg import sql
 
+from embed_pipeline.domain.isolation import SMALL_FROM_STRIKES, SOLO_FROM_STRIKES, Tier
+from embed_pipeline.domain.job import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
 from embed_pipeline.stores.postgres.connection import Connection
+from embed_pipeline.stores.queue.sql.statements import MALFORMED_INDEX
 
-VERSION = 1
+VERSION = 2
 TABLES = ("embed_job", "event", "shared_state", "counter", "queue_version")
 
 # Times are milliseconds since 1970, as in the other backends: `to_timestamp(created_at / 1000.0)`.
@@ -19,7 +22,7 @@ CREATE TABLE {embed_job} (
     entity_uid text COLLATE "C" NOT NULL,
     model text COLLATE "C" NOT NULL, version text COLLATE "C" NOT NULL,
     status text NOT NULL CHECK (status IN ('pending', 'processing', 'completed', 'failed')),
-    priority smallint NOT NULL CHECK (priority BETWEEN 0 AND 9),
+    priority smallint NOT NULL CHECK (priority BETWEEN {lowest} AND {highest}),
     rank smallint GENERATED ALWAYS AS (-priority) STORED,
     created_at bigint NOT NULL, available_at bigint NOT NULL, processed_at bigint,
     lock_owner text COLLATE "C", lock_until bigint, last_heartbeat_at bigint,
@@ -28,7 +31,8 @@ CREATE TABLE {embed_job} (
     recoveries integer NOT NULL DEFAULT 0, recovered_at bigint,
     strikes integer NOT NULL DEFAULT 0,
     tier smallint GENERATED ALWAYS AS (
-        CASE WHEN strikes >= 4 THEN 2 WHEN strikes >= 2 THEN 1 ELSE 0 END) STORED,
+        CASE WHEN strikes >= {solo_from} THEN {solo} WHEN strikes >= {small_from} THEN {small}
+        ELSE {normal} END) STORED,
     force boolean NOT NULL DEFAULT false,
     again smallint NOT NULL DEFAULT 0 CHECK (again BETWEEN 0 AND 2),
     error text, error_type text, error_stack text, fail_code text, fail_reason text,
@@ -45,6 +49,7 @@ CREATE INDEX job_holder ON {embed_job} (lock_owner, lease_token) WHERE status = 
 CREATE INDEX job_ended ON {embed_job} (processed_at NULLS FIRST, id)
     WHERE status IN ('completed', 'failed');
 CREATE INDEX job_failed ON {embed_job} (processed_at NULLS FIRST, id) WHERE status = 'failed';
+CREATE INDEX job_malformed ON {embed_job} {malformed};
 
 CREATE TABLE {event} (
     seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -62,8 +67,22 @@ CREATE TABLE {counter} (
 ) WITH (fillfactor = 50);
 
 CREATE TABLE {queue_version} (version integer NOT NULL);
-INSERT INTO {queue_version} VALUES (%(version)s)
+INSERT INTO {queue_version} VALUES ({version})
 """
+
+_UPGRADES = {
+    1: "CREATE INDEX job_malformed ON {embed_job} {malformed}",
+}
+"""What makes a queue of this version one of the next; statements end with `;` and a new line."""
+
+_WORDS: dict[str, sql.Composable] = {
+    "lowest": sql.Literal(LOWEST_PRIORITY),
+    "highest": sql.Literal(HIGHEST_PRIORITY),
+    "small_from": sql.Literal(SMALL_FROM_STRIKES),
+    "solo_from": sql.Literal(SOLO_FROM_STRIKES),
+    **{tier.name.lower(): sql.Literal(int(tier)) for tier in Tier},
+    "malformed": sql.SQL(MALFORMED_INDEX),
+}
 
 # Two `init` at once take turns; the lock ends with the transaction.
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext('embed_pipeline'), hashtext(%(schema)s))"
@@ -87,9 +106,11 @@ def check(connection: Connection, *, schema: str) -> None:
     if version is None:
         raise SchemaMissing(f"There is no queue in {place}: run `embed-pipeline init`.")
     if version != VERSION:
+        remedy = (
+            "run `embed-pipeline init`" if version < VERSION else "use the program that made it"
+        )
         raise SchemaMissing(
-            f"The queue in {place} has version {version}, this program knows {VERSION}: use the"
-            " program that made it."
+            f"The queue in {place} has version {version}, this program needs {VERSION}: {remedy}."
         )
 
 
@@ -108,16 +129,26 @@ def refuse_foreign(connection: Connection, *, schema: str) -> None:
 
 
 def create(connection: Connection, *, schema: str) -> None:
-    """Make schema and tables where they are missing; in a transaction."""
+    """Make schema and tables where they are missing, bring older ones up; in a transaction."""
     connection.execute(_LOCK, {"schema": schema})
     refuse_foreign(connection, schema=schema)
     # Not IF NOT EXISTS: it asks for the right to create a schema even where there is one already.
     if not next(connection.execute(_FIND_SCHEMA, {"schema": schema}))["found"]:
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
-    if _version(connection, schema) is None:
-        for statement in _CREATE.split(";\n"):
-            connection.execute(sql.SQL(statement).format(**tables(schema)), {"version": VERSION})
+    found = _version(connection, schema)
+    if found is None:
+        _run(connection, schema, _CREATE)
+    elif found < VERSION:
+        for version in range(found, VERSION):
+            _run(connection, schema, _UPGRADES[version])
+        _run(connection, schema, "UPDATE {queue_version} SET version = {version}")
     check(connection, schema=schema)
+
+
+def _run(connection: Connection, schema: str, statements: str) -> None:
+    words = tables(schema) | _WORDS | {"version": sql.Literal(VERSION)}
+    for statement in statements.split(";\n"):
+        connection.execute(sql.SQL(statement).format(**words), {})
 
 
 def _relations(connection: Connection, schema: str) -> set[str]:

@@ -30,10 +30,11 @@ from embed_pipeline.stores.encoding import (
     STATUSES,
     failure_fields,
     plain_fields,
-    time_or_none,
+    read_moment,
     to_ms,
 )
 from embed_pipeline.stores.queue.job_table import JobTable
+from embed_pipeline.stores.queue.sql import queries
 from embed_pipeline.stores.queue.sql import statements as sql
 from embed_pipeline.stores.queue.sql.reading import SqlReading, job_of
 
@@ -43,20 +44,20 @@ class SqlJobs(JobTable):
         self._reading = reading
 
     def get(self, job_id: JobId) -> EmbedJob | None:
-        found = self._jobs(sql.GET_JOB, id=job_id)
+        found = self._jobs(queries.GET_JOB, id=job_id)
         return found[0] if found else None
 
     def next_due(self, *, model: str) -> datetime | None:
-        return time_or_none(self._one(sql.NEXT_DUE, model=model)["due"])
+        return read_moment(self._one(queries.NEXT_DUE, model=model)["due"])
 
     def has_stale(self) -> bool:
-        return bool(self._one(sql.HAS_STALE)["found"])
+        return bool(self._one(queries.HAS_STALE)["found"])
 
     def live_owners(self) -> frozenset[str]:
-        return frozenset(row["name"] for row in self._reading.all(sql.LIVE_OWNERS))
+        return frozenset(row["name"] for row in self._reading.all(queries.LIVE_OWNERS))
 
     def count_by_status(self) -> QueueStatus:
-        row = self._one(sql.COUNT_BY_STATUS)
+        row = self._one(queries.COUNT_BY_STATUS)
         return QueueStatus(
             pending=row["pending"],
             processing=row["processing"],
@@ -65,37 +66,37 @@ class SqlJobs(JobTable):
         )
 
     def count_live(self, *, model: str, limit: int) -> Live:
-        row = self._one(sql.COUNT_LIVE, model=model, limit=limit)
+        row = self._one(queries.COUNT_LIVE, model=model, limit=limit)
         return Live(pending=row["pending"], processing=row["processing"])
 
     def failed(self, *, category: ErrorCategory | None, limit: int) -> list[EmbedJob]:
-        return self._jobs(sql.LATEST_FAILED, category=category and category.value, limit=limit)
+        return self._jobs(queries.LATEST_FAILED, category=category and category.value, limit=limit)
 
     def ended(
         self, *, status: JobStatus | None, after: tuple[int, str], limit: int
     ) -> list[EmbedJob]:
-        statement = sql.FAILED_JOBS if status is JobStatus.FAILED else sql.ENDED_JOBS
+        statement = queries.FAILED_JOBS if status is JobStatus.FAILED else queries.ENDED_JOBS
         ended_at, job_id = after
         return self._jobs(
             statement, ended_at=ended_at, id=job_id, status=status and status.value, limit=limit
         )
 
     def parked(self, *, limit: int) -> list[EmbedJob]:
-        return self._jobs(sql.PARKED_JOBS, entity_gone=ENTITY_GONE, limit=limit)
+        return self._jobs(queries.PARKED_JOBS, entity_gone=ENTITY_GONE, limit=limit)
 
     def count_parked(self, *, limit: int) -> int:
-        return int(self._one(sql.COUNT_PARKED, entity_gone=ENTITY_GONE, limit=limit)["found"])
+        return int(self._one(queries.COUNT_PARKED, entity_gone=ENTITY_GONE, limit=limit)["found"])
 
     def walk(self, *, after: JobId, limit: int) -> list[EmbedJob]:
-        return self._jobs(sql.WALK_JOBS, after=after, limit=limit)
+        return self._jobs(queries.WALK_JOBS, after=after, limit=limit)
 
     def count_ahead(self, job: EmbedJob, *, limit: int) -> int:
         place = {"rank": -job.priority, "available_at": to_ms(job.available_at)}
-        row = self._one(sql.COUNT_AHEAD, id=job.id, model=job.model, **place, limit=limit)
+        row = self._one(queries.COUNT_AHEAD, id=job.id, model=job.model, **place, limit=limit)
         return int(row["found"])
 
     def of_entity(self, uid: EntityUid, *, limit: int) -> list[EmbedJob]:
-        return self._jobs(sql.JOBS_OF_ENTITY, entity_uid=uid, limit=limit)
+        return self._jobs(queries.JOBS_OF_ENTITY, entity_uid=uid, limit=limit)
 
     def save(self, changes: Mapping[JobId, JobChanges]) -> None:
         """One statement for all jobs whose changes are of the same fields."""
@@ -153,6 +154,7 @@ class SqlJobs(JobTable):
         return self._jobs(sql.HELD_JOBS, **_proof(lease), job_ids=ids)
 
     def lock_stale(self, *, limit: int) -> list[EmbedJob]:
+        self._reading.all(sql.REPAIR_JOBS, limit=limit)
         return self._jobs(sql.STALE_JOBS, limit=limit)
 
     def lock_owned(self, owner: str, *, limit: int) -> list[EmbedJob]:

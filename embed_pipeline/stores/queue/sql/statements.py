@@ -10,7 +10,19 @@ from collections.abc import Mapping
 
 from embed_pipeline.domain.isolation import Tier
 from embed_pipeline.domain.job import RANKS
-from embed_pipeline.stores.encoding import JOB_FIELDS
+from embed_pipeline.stores.encoding import JOB_FIELDS, LAST_MS
+
+TIME_OF_STATUS = """CASE status WHEN 'pending' THEN available_at
+    WHEN 'processing' THEN lock_until ELSE processed_at END"""
+"""The time by which jobs of this status are found."""
+
+MALFORMED = f"{TIME_OF_STATUS} > {LAST_MS}"
+"""That time is none: beyond the year 9999, or, in SQLite, where any value fits any column, a text,
+which is greater than all numbers."""
+
+MALFORMED_INDEX = f"(({TIME_OF_STATUS})) WHERE {MALFORMED}"
+"""Empty, unless another program writes such times. An index on the time itself, so that a planner
+has no other one for `first_malformed`."""
 
 
 class Dialect:
@@ -37,6 +49,8 @@ class Dialect:
 # Each may use those before it.
 _FRAGMENTS: Mapping[str, str] = {
     "columns": ", ".join(JOB_FIELDS),
+    "last": str(LAST_MS),
+    "first_malformed": f"WHERE {MALFORMED} ORDER BY {TIME_OF_STATUS} LIMIT",
     # What an enqueue decides by.
     "known_columns": """job.entity_uid, job.model, job.version,
     job.id, job.status, job.fail_code, job.priority, job.available_at, job.again""",
@@ -102,7 +116,7 @@ COMPLETE_JOBS = """
 UPDATE {job}
 SET status = 'completed', processed_at = {now}, done_token = :token, force = false, {unlocked},
     {no_error}
-WHERE {held} AND again = 0 RETURNING id
+WHERE {held} AND again NOT IN (1, 2) RETURNING id
 """
 
 COMPLETE_AND_REPEAT_JOBS = """
@@ -122,12 +136,14 @@ SELECT {columns} FROM {job} WHERE status = 'processing' AND coalesce(lock_until,
 ORDER BY coalesce(lock_until, 0) LIMIT :limit {skip_locked}
 """
 
-# The first end of a lease by its index; a planner may answer EXISTS by reading the whole table.
-HAS_STALE = """
-SELECT (
-    SELECT coalesce(lock_until, 0) FROM {job} WHERE status = 'processing'
-    ORDER BY coalesce(lock_until, 0) LIMIT 1
-) < {now} AS found
+# No lease, recovery or cleanup would find these: they are due, stale, or have ended just now.
+REPAIR_JOBS = """
+UPDATE {job} SET
+    available_at = CASE WHEN available_at > {last} THEN {now} ELSE available_at END,
+    lock_until = CASE WHEN lock_until > {last} THEN NULL ELSE lock_until END,
+    processed_at = CASE WHEN processed_at > {last} THEN {now} ELSE processed_at END
+WHERE {row} {pick} SELECT {row} FROM {job} {first_malformed} :limit {skip_locked} {end}
+RETURNING id
 """
 
 JOBS_OF_OWNER = """
@@ -168,83 +184,4 @@ DELETE_EVENTS = """
 DELETE FROM {event} WHERE seq {pick}
     SELECT seq FROM {event} WHERE at < :before LIMIT :limit {skip_locked}
 {end} RETURNING seq
-"""
-
-GET_JOB = "SELECT {columns} FROM {job} WHERE id = :id"
-
-# A seek per rank and tier: with one ordered scan over all ranks, a higher priority full of
-# deferred jobs would be walked from end to end.
-NEXT_DUE = """
-SELECT min((
-    SELECT available_at FROM {job} WHERE {of_rank_and_tier} ORDER BY available_at LIMIT 1
-)) AS due FROM {each_rank_and_tier}
-"""
-
-# Each count reads one partial index, not the table; there is none on completed jobs alone.
-COUNT_BY_STATUS = """
-SELECT (SELECT count(*) FROM {job} WHERE status = 'pending') AS pending,
-       (SELECT count(*) FROM {job} WHERE status = 'processing') AS processing,
-       (SELECT count(*) FROM {job} WHERE status IN ('completed', 'failed')) AS ended,
-       (SELECT count(*) FROM {job} WHERE status = 'failed') AS failed
-"""
-
-# In the order of an index, because a planner may otherwise read the whole table.
-COUNT_LIVE = """
-SELECT (SELECT count(*) FROM (
-           SELECT 1 FROM {job} WHERE status = 'pending' AND model = :model
-           ORDER BY rank, tier, available_at LIMIT :limit
-       ) AS counted) AS pending,
-       (SELECT count(*) FROM (
-           SELECT 1 FROM {job} WHERE status = 'processing'
-           ORDER BY coalesce(lock_until, 0) LIMIT :limit
-       ) AS counted) AS processing
-"""
-
-# Hops from owner to owner along the index instead of reading all their jobs.
-LIVE_OWNERS = """
-WITH RECURSIVE owners(name) AS (
-    SELECT min(lock_owner) FROM {job} WHERE status = 'processing'
-    UNION ALL
-    SELECT (SELECT min(lock_owner) FROM {job}
-            WHERE status = 'processing' AND lock_owner > owners.name)
-    FROM owners WHERE owners.name IS NOT NULL
-)
-SELECT name FROM owners WHERE EXISTS (
-    SELECT 1 FROM {job}
-    WHERE status = 'processing' AND lock_owner = owners.name AND lock_until >= {now}
-)
-"""
-
-LATEST_FAILED = (
-    "SELECT {columns} FROM {job} WHERE status = 'failed' AND {of_category} {latest_first}"
-)
-
-ENDED_JOBS = """
-SELECT {columns} FROM {job}
-WHERE status IN ('completed', 'failed')
-  AND (CAST(:status AS text) IS NULL OR status = :status) AND {ended_after}
-"""
-
-# Few among many, so they have an index of their own.
-FAILED_JOBS = "SELECT {columns} FROM {job} WHERE status = 'failed' AND {ended_after}"
-
-PARKED_JOBS = "SELECT {columns} FROM {job} WHERE {parked} {latest_first}"
-
-COUNT_PARKED = """
-SELECT count(*) AS found FROM (SELECT 1 FROM {job} WHERE {parked} {latest_first}) AS counted
-"""
-
-WALK_JOBS = "SELECT {columns} FROM {job} WHERE id > :after ORDER BY id LIMIT :limit"
-
-COUNT_AHEAD = """
-SELECT count(*) AS found FROM (
-    SELECT 1 FROM {job} WHERE status = 'pending' AND model = :model AND id <> :id
-      AND (rank < :rank OR (rank = :rank AND available_at <= :available_at))
-    LIMIT :limit
-) AS ahead
-"""
-
-JOBS_OF_ENTITY = """
-SELECT {columns} FROM {job} WHERE entity_uid = :entity_uid
-ORDER BY created_at DESC, id DESC LIMIT :limit
 """

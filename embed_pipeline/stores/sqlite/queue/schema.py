@@ -7,8 +7,9 @@ import sqlite3
 from embed_pipeline.domain.isolation import SMALL_FROM_STRIKES, SOLO_FROM_STRIKES, Tier
 from embed_pipeline.domain.job import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from embed_pipeline.errors import SchemaMissing
+from embed_pipeline.stores.queue.sql.statements import MALFORMED_INDEX
 
-VERSION = 4
+VERSION = 5
 
 _TABLES = f"""
 CREATE TABLE embed_job (
@@ -56,6 +57,7 @@ CREATE INDEX job_expiry ON embed_job (coalesce(lock_until, 0)) WHERE status = 'p
 CREATE INDEX job_holder ON embed_job (lock_owner, lease_token) WHERE status = 'processing';
 CREATE INDEX job_ended ON embed_job (processed_at, id) WHERE status IN ('completed', 'failed');
 CREATE INDEX job_failed ON embed_job (processed_at, id) WHERE status = 'failed';
+CREATE INDEX job_malformed ON embed_job {MALFORMED_INDEX};
 
 CREATE TABLE event (
     seq INTEGER PRIMARY KEY,
@@ -90,13 +92,17 @@ DROP INDEX job_failed_id;
 CREATE INDEX job_holder ON embed_job (lock_owner, lease_token) WHERE status = 'processing';
 CREATE INDEX job_failed ON embed_job (processed_at, id) WHERE status = 'failed';
 """,
-    # Budgets are documents; those of before, a minute old at most, are forgotten.
+    # Budgets are documents; those of before, a minute old at most, are forgotten. Their table stays
+    # for a program of 0.1 that has the file open: it may not spend beside the new ones.
     3: """
-DROP TABLE budget_bucket;
+DELETE FROM budget_bucket;
+CREATE TRIGGER budget_bucket_is_closed BEFORE INSERT ON budget_bucket BEGIN SELECT RAISE(ABORT,
+'A newer embed-pipeline has upgraded this queue: stop this program and start the new one.'); END;
 DELETE FROM shared_state WHERE name LIKE 'pause:%';
 DROP INDEX job_expiry;
 CREATE INDEX job_expiry ON embed_job (coalesce(lock_until, 0)) WHERE status = 'processing';
 """,
+    4: f"CREATE INDEX job_malformed ON embed_job {MALFORMED_INDEX}",
 }
 """What makes a file of this version one of the next."""
 
