@@ -9,9 +9,9 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from embed_pipeline.domain.coverage import Coverage
 from embed_pipeline.domain.embedding import (
     Bookmark,
-    Coverage,
     Created,
     Discovery,
     ModelRecord,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from embed_pipeline.domain.coverage import Coverage
 from embed_pipeline.domain.embedding import (
     Bookmark,
     Candidate,
-    Coverage,
     Discovery,
     Page,
     VectorDefect,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from embed_pipeline.domain.embedding import Coverage
+from embed_pipeline.domain.coverage import Coverage
 from embed_pipeline.domain.health import HealthReport
 from embed_pipeline.domain.job import Event
 from embed_pipeline.errors import RequestError
