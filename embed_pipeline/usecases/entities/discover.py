@@ -24,6 +24,8 @@ from embed_pipeline.worker.leasing import ensure_model
 TASK = "discovery"
 PAGE = 1_000
 CURSOR = "missing walk"
+START = Bookmark(uid=EntityUid(""), marked=False)
+"""Before the first unmarked entity."""
 
 Pages = Iterator[Sequence[Entity]]
 
@@ -158,6 +160,8 @@ def _missing_pages(services: Services, report: DiscoveryReport, bounds: Bounds) 
     place: Bookmark | None = None
     before_cursor: Bookmark | None = None
     has_wrapped = False
+    if cursor and not services.graph.counts(model=services.model).marked:
+        before_cursor, place = START, Bookmark(uid=cursor, marked=False)
     while not bounds.reached(report):
         found = read_missing(services, report, bounds, place)
         yield found.entities
