@@ -191,6 +191,8 @@ def test_graph_that_cannot_be_read_fails_the_tick_with_one_sentence(
 
 def write_unmarked(pipeline: Pipeline, count: int, *, prefix: str = "theirs") -> None:
     """As another program does, which knows nothing of markers."""
+    pipeline.services.graph.models()  # makes the file
     with closing(sqlite3.connect(pipeline.settings.home / "graph.sqlite")) as file, file:
         for name in names(count, prefix):
             file.execute("INSERT INTO Entity (uid, name) VALUES (?, ?)", (name, name))
+        file.execute("UPDATE Entity SET needs_embedding = 0")
