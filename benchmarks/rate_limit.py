@@ -15,6 +15,7 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 
+from embed_pipeline_tests.openai_budget import most_in_any_window
 from embed_pipeline_tests.openai_server import OpenAIServer
 
 PROCESSES = 4
@@ -60,15 +61,13 @@ def embed_everything(home: Path, server: OpenAIServer, given: argparse.Namespace
 
 
 def show(arrivals: list[float], given: argparse.Namespace) -> None:
-    slack = timedelta(seconds=0.5).total_seconds()
-    window = given.interval - slack
-    most = max(sum(start <= at < start + window for at in arrivals) for start in arrivals)
+    most = most_in_any_window(arrivals, timedelta(seconds=given.interval))
     # The first window's worth leaves at once; the others have to wait their turn.
     waited = len(arrivals) - given.requests
     possible = (arrivals[-1] - arrivals[0]) / given.interval * given.requests
     print(f"budget                      {given.requests} requests in {given.interval} s")
     print(f"requests                    {len(arrivals)} by {PROCESSES} processes")
-    print(f"most in any {window:g} s         {most}")
+    print(f"most in any {given.interval} s            {most}")
     print(f"of the budget used          {waited / possible:.2f}")
 
 

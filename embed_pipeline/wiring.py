@@ -114,6 +114,7 @@ def rate_limit(settings: Settings) -> RateLimit | None:
         requests=provider.max_requests or 1_000_000,
         tokens=provider.max_tokens,
         interval=provider.interval,
+        allowance=provider.allowance,
     )
 
 

@@ -134,10 +134,12 @@ def test_provider_in_this_process_is_limited_only_where_that_is_set(
     azure: Mapping[str, str], name: str
 ) -> None:
     free = load_settings({**azure, "EMBEDDING_PROVIDER": name})
-    limited = load_settings({**azure, "EMBEDDING_PROVIDER": name, "EMBEDDING_TOKEN_BUDGET": "500"})
+    budget = {"EMBEDDING_TOKEN_BUDGET": "500", "EMBEDDING_RATE_LIMIT_ALLOWANCE": "2500"}
+    limited = rate_limit(load_settings({**azure, **budget, "EMBEDDING_PROVIDER": name}))
 
     assert rate_limit(free) is None
-    assert rate_limit(limited) is not None
+    assert limited is not None
+    assert (limited.tokens, limited.allowance) == (500, timedelta(seconds=2.5))
 
 
 def test_a_store_whose_package_is_not_installed_names_its_extra(

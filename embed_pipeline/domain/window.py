@@ -1,8 +1,8 @@
-"""The sliding window that no arrangement of workers can overdraw.
+"""The sliding window that no arrangement of workers can overdraw, measured at the provider.
 
-The interval is cut into 60 sub-buckets. A grant counts against every window that its bucket
-touches, also in part, so at most N are granted in any window of the interval. A token bucket
-admits nearly 2N (a full bucket, then the refill), which a provider answers with 429.
+A request arrives after its grant, so a grant counts for longer than the interval. The counted
+window is cut into 60 sub-buckets; a grant counts as long as any part of its bucket does. A token
+bucket admits nearly 2N (a full bucket, then the refill), which a provider answers with 429.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 
 SUB_BUCKETS = 60
+ALLOWANCE = timedelta(seconds=1)
 SHORTEST_GRANT = timedelta(milliseconds=250)
 """A busy machine and a database far away need that much between a grant and its request."""
 
@@ -22,24 +24,28 @@ was not sent is returned soon, and nothing is recorded later."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:
-    """At most `requests` (and `tokens`, where set) in any window of `interval`."""
+    """At most `requests` (and `tokens`, where set) arrive in any window of `interval`."""
 
     requests: int
     interval: timedelta
     tokens: int | None = None
-
-    @property
-    def sub_bucket(self) -> timedelta:
-        """A sixtieth of the interval, rounded up: sixty of them are never shorter than it."""
-        return timedelta(microseconds=-(-(self.interval // MICROSECOND) // SUB_BUCKETS))
+    allowance: timedelta = ALLOWANCE
+    """How long a request may take from here to the provider, connecting included."""
 
     @property
     def grant_lasts(self) -> timedelta:
-        """How long a grant may wait to be sent: as long as a bucket, but at least SHORTEST_GRANT.
+        """How long a grant may wait to be sent. A short interval alone would leave too little."""
+        return max(self.interval / SUB_BUCKETS, SHORTEST_GRANT)
 
-        Below intervals of 15 s a grant could otherwise expire before it can be used.
-        """
-        return max(self.sub_bucket, SHORTEST_GRANT)
+    @property
+    def counted(self) -> timedelta:
+        """The window in which grants are counted, so that any interval at the provider holds."""
+        return self.interval + self.grant_lasts + self.allowance
+
+    @property
+    def sub_bucket(self) -> timedelta:
+        """Rounded up: sixty of them are never shorter than what is counted."""
+        return timedelta(microseconds=-(-(self.counted // MICROSECOND) // SUB_BUCKETS))
 
     def bucket_at(self, now: datetime) -> datetime:
         """The start of the bucket that `now` lies in."""
@@ -100,7 +106,7 @@ class Window:
         return replace(self, buckets=counting, grants=grants)
 
     def bucket_of(self, grant_id: str) -> datetime | None:
-        """Where the grant was taken; None when it is unknown, returned or recorded."""
+        """None when the grant is unknown, returned or recorded."""
         return next((at for at, ids in self.grants.items() if grant_id in ids), None)
 
     def without_grant(self, grant: Grant, *, back: Spent) -> Window:
@@ -119,11 +125,8 @@ class Window:
 
     def spent(self, limit: RateLimit, now: datetime) -> Spent:
         oldest = limit.oldest_counting(now)
-        total = Spent()
-        for bucket, spent in self.buckets.items():
-            if bucket >= oldest:
-                total = total.plus(spent)
-        return total
+        counting = [spent for bucket, spent in self.buckets.items() if bucket >= oldest]
+        return reduce(Spent.plus, counting, Spent())
 
     def free_from(self, limit: RateLimit, cost: Spent, now: datetime) -> datetime:
         """The first time at which `cost` fits, if no other worker spends; `now` when it fits now.

@@ -57,6 +57,9 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
             "Deleted {count} finished jobs older than the retention.",
             ("count", "completed", "failed", "events"),
         ),
+        "job.deferred": EventKind(
+            WARNING, "Deferred the started job without counting an attempt.", _JOB
+        ),
         "job.failed": EventKind(ERROR, "Job failed permanently.", _JOB),
         "job.retry_planned": EventKind(WARNING, "Attempt failed; the job will be retried.", _JOB),
         "lease.lost": EventKind(
@@ -180,6 +183,9 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         ),
         "run.interrupted": EventKind(
             WARNING, "Run interrupted; it finishes the requests it has sent.", ("worker_id",)
+        ),
+        "message.refused": EventKind(
+            WARNING, "Answered a message of an MCP client that cannot be read.", ("reason",)
         ),
         "tool.failed": EventKind(ERROR, "Tool {tool} failed because of a bug.", ("tool", *_ERROR)),
         "store.apoc_missing": EventKind(

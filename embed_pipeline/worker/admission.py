@@ -51,12 +51,12 @@ def admit(services: Services, request: Request, lease: Lease) -> Admitted | Spli
     return Admitted(control=control, grant=taken, at=at)
 
 
-def is_outdated(services: Services, admitted: Admitted) -> bool:
-    """A grant counts in the window in which it was taken; sent later, it would count wrongly."""
+def is_outdated(services: Services, asked_at: float) -> bool:
+    """Whether a grant asked for at `asked_at` must be given back: its request would arrive late."""
     limit = services.limiter.limit
     if limit is None:
         return False
-    return services.clock.monotonic() - admitted.at > limit.grant_lasts.total_seconds()
+    return services.clock.monotonic() - asked_at > limit.grant_lasts.total_seconds()
 
 
 def record_usage(limiter: RateLimiter, grant: Grant, answer: Embedded) -> None:

@@ -154,7 +154,7 @@ class Sender:
 
 def _ask(services: Services, request: Request, admitted: Admitted) -> Embedded | None:
     """Runs in a thread of the pool. None: the grant was too old to be used, nothing was sent."""
-    if is_outdated(services, admitted):
+    if is_outdated(services, admitted.at):
         return None
     return services.provider.embed([each.text for each in request.inputs])
 

@@ -74,13 +74,13 @@ class HeedingContract:
     ) -> None:
         limiter.apply_provider_limits(RemainingQuota(requests=2))
 
-        clock.advance(59 * SECOND)
+        clock.advance(TEN_A_MINUTE.counted)
         assert limiter.allowance().requests == 2
-        clock.advance(3 * SECOND)
+        clock.advance(TEN_A_MINUTE.sub_bucket)
 
         assert limiter.allowance().requests == 10
 
-    @pytest.mark.parametrize(("said", "kept"), [(0, 0), (5, 5), (30, 30), (600, 60)])
+    @pytest.mark.parametrize(("said", "kept"), [(0, 0), (5, 5), (30, 30), (600, 62)])
     def test_a_correction_counts_until_the_provider_has_it_back(
         self, limiter: RateLimiter, clock: FakeClock, said: int, kept: int
     ) -> None:
@@ -129,7 +129,7 @@ class HeedingContract:
 
         limiter.apply_provider_limits(RemainingQuota(requests=0, back_in=MINUTE))
 
-        clock.advance(31 * SECOND)
+        clock.advance(TEN_A_MINUTE.counted + TEN_A_MINUTE.sub_bucket - 30 * SECOND)
         granted(limiter)
 
     def test_a_longer_pause_is_kept(self, limiter: RateLimiter, clock: FakeClock) -> None:

@@ -51,16 +51,30 @@ class RateLimiterContract:
 
         granted(limiter)
 
+    def test_grant_counts_until_any_interval_at_the_provider_is_over(
+        self, limiter: RateLimiter, clock: FakeClock
+    ) -> None:
+        """A request may arrive a grant's lifetime and the allowance after its grant."""
+        limit = THREE_A_MINUTE
+        for _ in range(3):
+            granted(limiter)
+
+        clock.advance(limit.grant_lasts + limit.allowance + limit.interval)
+        denied(limiter)
+        clock.advance(limit.sub_bucket)
+
+        granted(limiter)
+
     def test_refill_does_not_admit_twice_the_limit(
         self, limiter: RateLimiter, clock: FakeClock
     ) -> None:
         granted(limiter)
-        clock.advance(59 * SECOND)
+        clock.advance(61 * SECOND)
         granted(limiter)
         granted(limiter)
-        clock.advance(2 * SECOND)
+        clock.advance(3 * SECOND)
 
-        # The first has left the window, the two of a moment ago have not.
+        # The first has left the window, the two of three seconds ago have not.
         granted(limiter)
         denied(limiter)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from dagster._core.execution.api import execute_run_iterator
 from dagster._core.storage.runs.schema import RunsTable
 from dagster._core.storage.runs.sql_run_storage import SqlRunStorage
 
+from embed_pipeline import defs
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline_tests.defs.scene import Pipeline, add_run, metadata_of
 
@@ -150,3 +152,36 @@ def test_one_night_deletes_at_most_its_limit_and_the_next_continues(
     ]
 
     assert [night.output_for_node("prune_history") for night in nights] == [3, 2, 0]
+
+
+def test_a_dagster_that_keeps_its_own_history_is_left_alone_with_a_note(
+    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dagster+ refuses it with this error."""
+    run_id = pipeline.run("embed_job", instance=instance).run_id
+    age(instance, run_id, days=15)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise NotImplementedError("runs should not delete logs")
+
+    monkeypatch.setattr(type(instance.compute_log_manager), "delete_logs", refuse)
+
+    result = pipeline.run("prune_history_job", instance=instance)
+
+    shown = metadata_of(result, "prune_history")
+    assert shown["runs deleted"] == 0
+    assert "runs should not delete logs" in shown["note"]
+    assert instance.has_run(run_id)
+
+
+def test_no_definition_imports_a_private_module_of_dagster_when_it_is_loaded() -> None:
+    """One that moves must not fail the whole code location."""
+    trees = [ast.parse(path.read_text()) for path in Path(defs.__file__).parent.rglob("*.py")]
+    imported = [
+        node.module or ""
+        for tree in trees
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+    ]
+
+    assert [name for name in imported if name.startswith("dagster._")] == []

@@ -26,11 +26,12 @@ from embed_pipeline.domain.health import (
     report,
 )
 from embed_pipeline.domain.job import FailureRecord
-from embed_pipeline.domain.window import SUB_BUCKETS, RateLimit, Spent, Window
+from embed_pipeline.domain.window import SUB_BUCKETS, Grant, RateLimit, Spent, Window
 from embed_pipeline.errors import ErrorCategory
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
+MILLISECOND = timedelta(milliseconds=1)
 
 
 def failure(message: str = "connection reset") -> FailureRecord:
@@ -39,32 +40,55 @@ def failure(message: str = "connection reset") -> FailureRecord:
     )
 
 
-@given(milliseconds=st.integers(1_000, 86_400_000))
-def test_sixty_sub_buckets_are_never_shorter_than_the_interval(milliseconds: int) -> None:
-    limit = RateLimit(requests=1, interval=timedelta(milliseconds=milliseconds))
+@given(milliseconds=st.integers(1_000, 86_400_000), allowance=st.integers(0, 60_000))
+def test_sixty_sub_buckets_are_never_shorter_than_what_is_counted(
+    milliseconds: int, allowance: int
+) -> None:
+    limit = RateLimit(
+        requests=1, interval=milliseconds * MILLISECOND, allowance=allowance * MILLISECOND
+    )
 
-    assert limit.sub_bucket * SUB_BUCKETS >= limit.interval
+    assert limit.sub_bucket * SUB_BUCKETS >= limit.counted
+    assert limit.counted == limit.interval + limit.grant_lasts + limit.allowance
 
 
 @given(
-    waits=st.lists(st.integers(0, 90_000), max_size=80),
+    steps=st.lists(
+        st.tuples(st.none() | st.integers(0, 3_000), st.integers(1, 40), st.floats(0, 1))
+    ),
+    interval=st.sampled_from([1_000, 2_000, 60_000]),
+    allowance=st.sampled_from([0, 250, 1_000, 5_000]),
     requests=st.integers(1, 6),
 )
-def test_any_window_holds_at_most_the_limit(waits: list[int], requests: int) -> None:
-    limit = RateLimit(requests=requests, interval=timedelta(minutes=1))
-    buckets: dict[datetime, Spent] = {}
-    granted: list[datetime] = []
-    now = NOW
-    for wait in waits:
-        now += timedelta(milliseconds=wait)
-        window = Window(buckets=buckets)
-        if window.free_from(limit, Spent(requests=1), now) <= now:
-            bucket = limit.bucket_at(now)
-            buckets[bucket] = buckets.get(bucket, Spent()).plus(Spent(requests=1))
-            granted.append(now)
+def test_any_window_at_the_provider_holds_at_most_the_limit(
+    steps: list[tuple[int | None, int, float]], interval: int, allowance: int, requests: int
+) -> None:
+    """A request arrives as late as its grant and the allowance permit, or earlier.
 
-    for end in granted:
-        assert sum(end - limit.interval <= moment <= end for moment in granted) <= requests
+    A step waits some milliseconds, or until the first time that fits.
+    """
+    limit = RateLimit(
+        requests=requests,
+        tokens=100,
+        interval=interval * MILLISECOND,
+        allowance=allowance * MILLISECOND,
+    )
+    window = Window()
+    arrivals: list[tuple[datetime, int]] = []
+    now = NOW
+    for number, (wait, tokens, lateness) in enumerate(steps):
+        cost = Spent(requests=1, tokens=tokens)
+        free_from = window.free_from(limit, cost, now)
+        now = free_from if wait is None else now + wait * MILLISECOND
+        if window.free_from(limit, cost, now) <= now:
+            grant = Grant(id=str(number), cost=cost, bucket=limit.bucket_at(now))
+            window = window.with_grant(grant, limit, now)
+            arrivals.append((now + lateness * (limit.grant_lasts + limit.allowance), tokens))
+
+    for start, _ in arrivals:
+        inside = [tokens for at, tokens in arrivals if start <= at <= start + limit.interval]
+        assert len(inside) <= requests
+        assert sum(inside) <= 100
 
 
 @given(spent=st.integers(0, 20), waited=st.integers(0, 59_000))

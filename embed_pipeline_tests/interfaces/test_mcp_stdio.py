@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.types import INVALID_REQUEST, PARSE_ERROR
 
 from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.interfaces import mcp_story
@@ -41,6 +42,11 @@ HEALTH = {
     "method": "tools/call",
     "params": {"name": "get_health_status", "arguments": {}},
 }
+
+
+def call_of(argument: str) -> str:
+    call = f'{{"name": "semantic_search", "arguments": {{"query": {argument}}}}}'
+    return f'{{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {call}}}'
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -108,10 +114,74 @@ def test_call_under_way_is_finished_before_the_stores_are_closed(
         hang_up(program)
         assert program.poll() is None
         unlock()
+        answered = heard(program)
+        code = program.wait(timeout=60)
+
+    assert (code, answered["id"], answered["result"]["isError"]) == (0, 2, False)
+    assert len(services.graph.find_by_name("a")) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_call_that_a_signal_lets_finish_is_answered(
+    home: Path, services: Services, number: signal.Signals
+) -> None:
+    services.graph.probe()
+    with started(home) as program, locked(home / "graph.sqlite") as unlock:
+        ask(program, HELLO)
+        tell(program, CREATE)
+        assert ask(program, HEALTH)["id"] == 3, "the call before it waits for the lock"
+        program.send_signal(number)
+        assert program.poll() is None
+        unlock()
+        answered = heard(program)
+        code = program.wait(timeout=60)
+
+    assert (code, answered["id"], answered["result"]["isError"]) == (-number, 2, False)
+    assert len(services.graph.find_by_name("a")) == 1
+
+
+def test_call_that_the_client_cancels_does_not_keep_the_server(
+    home: Path, services: Services
+) -> None:
+    cancelled = {"method": "notifications/cancelled", "params": {"requestId": CREATE["id"]}}
+    services.graph.probe()
+    with started(home) as program, locked(home / "graph.sqlite") as unlock:
+        ask(program, HELLO)
+        tell(program, CREATE)
+        tell(program, {"jsonrpc": "2.0", **cancelled})
+        assert ask(program, HEALTH)["id"] == 3
+        hang_up(program)
+        unlock()
         code = program.wait(timeout=60)
 
     assert code == 0
-    assert len(services.graph.find_by_name("a")) == 1
+
+
+def test_message_that_cannot_be_read_is_answered_and_logged(home: Path) -> None:
+    unreadable = {
+        call_of(r'"\ud83d"'): (7, PARSE_ERROR),  # half an emoji
+        call_of("[" * 500 + "]" * 500): (7, PARSE_ERROR),
+        call_of("[" * 100_000): (7, PARSE_ERROR),
+        call_of('"\udcff"'): (7, PARSE_ERROR),  # not UTF-8
+        '{"params": {"id": 3}, "id": 7': (None, PARSE_ERROR),
+        "hello": (None, PARSE_ERROR),
+        "[]": (None, INVALID_REQUEST),
+        '{"jsonrpc": "2.0", "id": "seven", "method": 5}': ("seven", INVALID_REQUEST),
+        r'{"jsonrpc": "2.0", "id": "\ud83d", "method": 5}': (None, PARSE_ERROR),
+    }
+    with started(home, EMBED_LOG_LEVEL="INFO", EMBED_LOG_FORMAT="json") as program:
+        ask(program, HELLO)
+        answers = []
+        for line in unreadable:
+            say(program, f"\n{line}\n")
+            answer = heard(program)
+            answers.append((answer["id"], answer["error"]["code"]))
+        lives = ask(program, HEALTH)
+        _, err = program.communicate(timeout=60)
+
+    assert answers == list(unreadable.values())
+    assert lives["id"] == 3
+    assert err.count("message.refused") == len(unreadable)
 
 
 def test_client_that_closes_its_reading_end_gets_no_traceback(home: Path) -> None:
@@ -157,7 +227,8 @@ def started(home: Path, **variables: str) -> Iterator[subprocess.Popen[str]]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
+        errors="surrogateescape",
     )
     try:
         yield process
@@ -183,14 +254,22 @@ def _end(transaction: sqlite3.Connection) -> None:
 
 def ask(program: subprocess.Popen[str], message: dict[str, Any]) -> Any:
     tell(program, message)
-    assert program.stdout is not None
-    return json.loads(program.stdout.readline())
+    return heard(program)
 
 
 def tell(program: subprocess.Popen[str], message: dict[str, Any]) -> None:
+    say(program, json.dumps(message) + "\n")
+
+
+def say(program: subprocess.Popen[str], line: str) -> None:
     assert program.stdin is not None
-    program.stdin.write(json.dumps(message) + "\n")
+    program.stdin.write(line)
     program.stdin.flush()
+
+
+def heard(program: subprocess.Popen[str]) -> Any:
+    assert program.stdout is not None
+    return json.loads(program.stdout.readline())
 
 
 def hang_up(program: subprocess.Popen[str]) -> None:

@@ -208,6 +208,11 @@ def test_the_limits_that_the_documentation_tells_are_those_of_the_providers() ->
             "0",
             "a whole number of milliseconds from 1000 to 86400000",
         ),
+        (
+            "EMBEDDING_RATE_LIMIT_ALLOWANCE",
+            "60001",
+            "a whole number of milliseconds from 0 to 60000",
+        ),
         ("EMBEDDING_TOKEN_BUDGET", "0", "a whole number of tokens from 1 to 1000000000"),
         ("EMBEDDING_DIMENSIONS", "4097", "a whole number of dimensions from 1 to 4096"),
         ("EMBEDDING_MODEL", "", "a model name of up to 128 characters without spaces"),

@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from embed_pipeline.domain.window import RemainingQuota
+from embed_pipeline.domain.window import RemainingQuota, Spent
 from embed_pipeline.errors import RateLimited, RequestError
 from embed_pipeline.usecases.insight.search import search
 from embed_pipeline.worker.admission import PAUSE_WITHOUT_ADVICE
 from embed_pipeline.worker.leasing import lease_batch
-from embed_pipeline_tests.clocks import MINUTE
+from embed_pipeline_tests.clocks import MINUTE, SECOND
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.scene import World, entity, uid
 
@@ -47,6 +47,27 @@ def test_search_takes_from_the_same_budget(build: Build) -> None:
         search(world.services, "two")
 
     assert len(world.provider.requests) == 2
+
+
+def test_search_whose_grant_came_too_late_sends_nothing_and_gives_it_back(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = build(requests=2)
+    world.fill(1)
+    take = world.limiter.take
+
+    def slow_take(cost: Spent) -> object:
+        grant = take(cost)
+        world.clock.advance(2 * SECOND)
+        return grant
+
+    monkeypatch.setattr(world.limiter, "take", slow_take)
+
+    with pytest.raises(RateLimited, match="took too long"):
+        search(world.services, "one")
+
+    assert world.provider.requests == []
+    assert world.limiter.allowance().requests == 2
 
 
 @pytest.mark.parametrize(("asked", "kept"), [(MINUTE, MINUTE), (None, PAUSE_WITHOUT_ADVICE)])

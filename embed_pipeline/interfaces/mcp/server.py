@@ -13,11 +13,11 @@ import anyio
 from anyio.abc import TaskStatus
 from mcp import MCPError, types
 from mcp.server import Server, ServerRequestContext
-from mcp.server.stdio import stdio_server
 from mcp.types import CallToolResult, TextContent
 
 from embed_pipeline import __version__, telemetry, wiring
 from embed_pipeline.errors import EmbedPipelineError, ErrorCategory, RequestError
+from embed_pipeline.interfaces.mcp.stdio import Stdio
 from embed_pipeline.interfaces.mcp.tool import AgentTool
 from embed_pipeline.interfaces.mcp.tools import INSTRUCTIONS, TOOLS
 from embed_pipeline.settings import IN_PROCESS, load_settings
@@ -44,11 +44,7 @@ def serve() -> None:
         sys.stderr.write(note + "\n")
     with ExitStack() as stack:
         services = stack.enter_context(closing(wiring.open_services(settings)))
-        try:
-            anyio.run(_serve, server_for(services), stack.close)
-        except* BrokenPipeError:
-            # The client closed its reading end first: it wants no more answers.
-            pass
+        anyio.run(_serve, server_for(services), stack.close)
 
 
 def server_for(services: Services) -> Server[dict[str, Any]]:
@@ -110,18 +106,26 @@ def _text(text: str) -> TextContent:
 
 
 async def _serve(server: Server[Any], close_stores: Callable[[], None]) -> None:
-    async with stdio_server() as (incoming, outgoing):
-        ended_by: list[signal.Signals] = []
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(_watch_for_signals, tasks.cancel_scope, ended_by)
-            await server.run(incoming, outgoing, server.create_initialization_options())
-            tasks.cancel_scope.cancel()
-        if ended_by:
-            # The thread that reads stdin cannot be woken. So finish the calls, close the stores,
-            # and then end the process as the signal would have done.
-            close_stores()
-            signal.signal(ended_by[0], signal.SIG_DFL)
-            os.kill(os.getpid(), ended_by[0])
+    stdio = Stdio()
+    ended_by: list[signal.Signals] = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_read, stdio, ended_by)
+        await server.run(stdio.incoming, stdio, server.create_initialization_options())
+    if ended_by:
+        # The thread that reads stdin cannot be woken. So close the stores, and then end the
+        # process as the signal would have done.
+        close_stores()
+        signal.signal(ended_by[0], signal.SIG_DFL)
+        os.kill(os.getpid(), ended_by[0])
+
+
+async def _read(stdio: Stdio, ended_by: list[signal.Signals]) -> None:
+    """Until the client hangs up or a signal arrives. The calls under way are answered."""
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(_watch_for_signals, tasks.cancel_scope, ended_by)
+        await stdio.read()
+        tasks.cancel_scope.cancel()
+    await stdio.finish()
 
 
 async def _watch_for_signals(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar
@@ -148,6 +148,10 @@ PROFILES: Mapping[ProviderName, Profile] = {
 }
 ACCESS = {name: profile.access for name, profile in PROFILES.items() if profile.access}
 IN_PROCESS = frozenset(PROFILES.keys() - ACCESS.keys())
+KNOWN_DIMENSIONS: Sequence[tuple[str, int]] = [
+    *NATIVE_DIMENSIONS.items(),
+    *((name, PROFILES[name].dimensions) for name in sorted(IN_PROCESS)),
+]
 
 
 def address_variables(provider: str) -> list[str]:

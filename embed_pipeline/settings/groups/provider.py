@@ -8,11 +8,13 @@ from datetime import timedelta
 
 from pydantic import SecretStr
 
+from embed_pipeline.domain.window import ALLOWANCE
 from embed_pipeline.settings.groups.general import Environment
 from embed_pipeline.settings.groups.profiles import (
     ACCESS,
     FIXED_DIMENSIONS,
     IN_PROCESS,
+    KNOWN_DIMENSIONS,
     NATIVE_DIMENSIONS,
     PROFILES,
     Access,
@@ -34,13 +36,7 @@ REMOTE_CONCURRENCY = 4
 
 _REMOTE = " and ".join(ACCESS)
 _INSIDE = " and ".join(sorted(IN_PROCESS))
-_NATIVE = ", ".join(
-    f"{model}: {dimensions}"
-    for model, dimensions in (
-        *NATIVE_DIMENSIONS.items(),
-        *((name, PROFILES[name].dimensions) for name in sorted(IN_PROCESS)),
-    )
-)
+_NATIVE = ", ".join(f"{model}: {dimensions}" for model, dimensions in KNOWN_DIMENSIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +111,15 @@ class ProviderSettings:
     interval: timedelta = setting(
         "EMBEDDING_RATE_LIMIT_INTERVAL",
         duration("milliseconds", 1000, DAY_MS),
-        "The interval of both limits.",
+        "The interval of both limits, measured where the provider receives the requests.",
         default="60000",
+    )
+    allowance: timedelta = setting(
+        "EMBEDDING_RATE_LIMIT_ALLOWANCE",
+        duration("milliseconds", 0, 60_000),
+        "How long a request may take to reach the provider, connecting included. Each request"
+        " counts this much longer than the interval.",
+        default=f"{ALLOWANCE // MILLISECOND}",
     )
     max_tokens: int | None = setting(
         "EMBEDDING_TOKEN_BUDGET",
@@ -238,10 +241,10 @@ def _timeout(
     if "EMBEDDING_TIMEOUT" not in environ:
         return min(timeout, lock * 2 // 5)
     if findings.accepted("EMBED_JOB_LOCK_DURATION") and timeout * 2 >= lock:
+        most = (lock - MILLISECOND) // 2 // MILLISECOND
         findings.refuse(
             "EMBEDDING_TIMEOUT",
-            "be less than half of EMBED_JOB_LOCK_DURATION, at most"
-            f" {(lock - MILLISECOND) // 2 // MILLISECOND} milliseconds,"
+            f"be less than half of EMBED_JOB_LOCK_DURATION, at most {most} milliseconds,"
             f" got '{timeout // MILLISECOND}'",
         )
     return timeout

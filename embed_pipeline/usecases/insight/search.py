@@ -6,7 +6,7 @@ from embed_pipeline.domain.embedding import SearchResult, Vector
 from embed_pipeline.domain.window import Denied, Spent
 from embed_pipeline.errors import RateLimited, RequestError
 from embed_pipeline.ports.embedding_provider import Input
-from embed_pipeline.worker.admission import pause_all, record_usage
+from embed_pipeline.worker.admission import is_outdated, pause_all, record_usage
 from embed_pipeline.worker.context import Services
 
 
@@ -22,12 +22,16 @@ def search(
 
 
 def _embed(services: Services, fitted: Input) -> Vector:
+    asked_at = services.clock.monotonic()
     taken = services.limiter.take(Spent(requests=1, tokens=fitted.tokens))
     if isinstance(taken, Denied):
         raise RateLimited(
             f"The budget of {services.provider.name} is used up "
             f"until {taken.retry_at:%H:%M:%S} UTC."
         )
+    if is_outdated(services, asked_at):
+        services.limiter.give_back(taken)
+        raise RateLimited("The queue's database took too long to grant the request.")
     try:
         answer = services.provider.embed([fitted.text])
     except RateLimited as error:

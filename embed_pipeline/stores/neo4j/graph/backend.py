@@ -34,7 +34,7 @@ from embed_pipeline.stores.graph.transaction import (
     in_batches,
 )
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
-from embed_pipeline.stores.neo4j.graph import cypher, rows
+from embed_pipeline.stores.neo4j.graph import cypher, cypher_labels, rows
 from embed_pipeline.stores.neo4j.graph.changes import mark_changed
 from embed_pipeline.stores.neo4j.graph.mapping import (
     EXCLUDED,
@@ -42,7 +42,6 @@ from embed_pipeline.stores.neo4j.graph.mapping import (
     NOTHING,
     QUEUED,
     filled,
-    quoted,
     vector_names,
 )
 from embed_pipeline.stores.neo4j.graph.search import KeptCounts, VectorIndexes
@@ -191,12 +190,12 @@ class Neo4jGraph(GraphDatabase):
 
     def end_audit(self, *, of: str, repair: bool) -> AuditCounts:
         """Where every node has a key, only the labels of other nodes are looked for."""
-        (row,) = self.read(lambda tx: tx.all(cypher.COUNT_KEYS, of=of))
+        (row,) = self.read(lambda tx: tx.all(cypher_labels.COUNT_KEYS, of=of))
         keyless = max(row["nodes"] - row["entities"], 0)
         strays = (embedded_label(of), NOTHING, EXCLUDED, MARKER, QUEUED)
-        statements = [cypher.REMOVE_STRAY_LABEL.replace("{stray}", quoted(s)) for s in strays]
+        statements = [cypher_labels.remove_stray(label) for label in strays]
         if keyless:
-            statements.append(cypher.EXCLUDE_KEYLESS)
+            statements.append(cypher_labels.EXCLUDE_KEYLESS)
         repaired = sum(self._repair(s, of=of) for s in statements) if repair else 0
         return AuditCounts(excluded=keyless, repaired=repaired)
 

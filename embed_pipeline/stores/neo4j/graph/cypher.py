@@ -8,39 +8,16 @@ procedure stores them as float32.
 
 from __future__ import annotations
 
-from embed_pipeline.stores.neo4j.graph.cypher_labels import (
-    COUNT_KEYS as COUNT_KEYS,
-)
-from embed_pipeline.stores.neo4j.graph.cypher_labels import (
-    COUNT_LABELS as COUNT_LABELS,
-)
-from embed_pipeline.stores.neo4j.graph.cypher_labels import (
-    EXCLUDE_KEYLESS as EXCLUDE_KEYLESS,
-)
-from embed_pipeline.stores.neo4j.graph.cypher_labels import (
-    MARKED_AMONG as MARKED_AMONG,
-)
-from embed_pipeline.stores.neo4j.graph.cypher_labels import (
-    MARKED_WITH_FACTS as MARKED_WITH_FACTS,
-)
-from embed_pipeline.stores.neo4j.graph.cypher_labels import (
-    MISSING as MISSING,
-)
-from embed_pipeline.stores.neo4j.graph.cypher_labels import (
-    MISSING_IN_WINDOW as MISSING_IN_WINDOW,
-)
-from embed_pipeline.stores.neo4j.graph.cypher_labels import (
-    NEXT_WITH_FACTS as NEXT_WITH_FACTS,
-)
-from embed_pipeline.stores.neo4j.graph.cypher_labels import (
-    NEXT_WITH_LABELS as NEXT_WITH_LABELS,
-)
-from embed_pipeline.stores.neo4j.graph.cypher_labels import (
-    READ_WITH_FACTS as READ_WITH_FACTS,
-)
-from embed_pipeline.stores.neo4j.graph.cypher_labels import (
-    REMOVE_STRAY_LABEL as REMOVE_STRAY_LABEL,
-)
+from embed_pipeline.stores.neo4j.graph import cypher_labels
+
+COUNT_LABELS = cypher_labels.COUNT_LABELS
+MARKED_AMONG = cypher_labels.MARKED_AMONG
+MARKED_WITH_FACTS = cypher_labels.MARKED_WITH_FACTS
+MISSING = cypher_labels.MISSING
+MISSING_IN_WINDOW = cypher_labels.MISSING_IN_WINDOW
+NEXT_WITH_FACTS = cypher_labels.NEXT_WITH_FACTS
+NEXT_WITH_LABELS = cypher_labels.NEXT_WITH_LABELS
+READ_WITH_FACTS = cypher_labels.READ_WITH_FACTS
 
 # -- entities -------------------------------------------------------------------------------
 

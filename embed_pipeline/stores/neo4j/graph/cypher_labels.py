@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from embed_pipeline.stores.neo4j.graph.mapping import quoted
+
 # -- discovery: the indexes are named, so that a planner without statistics uses them ---------
 
 MARKED_WITH_FACTS = """
@@ -68,6 +70,8 @@ RETURN COUNT {{ (:{entity}) }} AS entities, COUNT {{ (:{embedded}) }} AS embedde
        COUNT {{ (:{marker}) }} AS marked
 """
 
+# -- what an audit by key cannot meet; it looks at every node, once in a pass ----------------
+
 COUNT_KEYS = """
 RETURN COUNT {{ (:{entity}) }} AS nodes,
        COUNT {{ MATCH (e:{entity}) WHERE e.{key} > '' }} AS entities
@@ -83,10 +87,12 @@ REMOVE e:{embedded}:{nothing}:{marker}:{queued}
 RETURN count(e) AS repaired
 """
 
-# Of nodes that are no entities (any more).
-REMOVE_STRAY_LABEL = """
-MATCH (e:{stray}&!{entity})
+
+def remove_stray(label: str) -> str:
+    """The label of nodes that are no entities (any more)."""
+    return f"""
+MATCH (e:{quoted(label)}&!{{entity}})
 WITH e LIMIT $size
-REMOVE e:{stray}
+REMOVE e:{quoted(label)}
 RETURN count(e) AS repaired
 """
