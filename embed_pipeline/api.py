@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from embed_pipeline import wiring
-from embed_pipeline.domain.coverage import Coverage
 from embed_pipeline.domain.diagnosis import Diagnosis as Finding
 from embed_pipeline.domain.diagnosis import Reason, Remedy
 from embed_pipeline.domain.embedding import Created, Hit, SearchResult
 from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.usecases.entities import audit as audit_use_case
 from embed_pipeline.usecases.entities import create as create_use_case

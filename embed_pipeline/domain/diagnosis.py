@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from embed_pipeline.domain.coverage import Coverage
 from embed_pipeline.domain.embedding import VectorDefect
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import ENTITY_GONE, EmbedJob
 from embed_pipeline.domain.lease import Refusal, RefusalReason
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import ErrorCategory
 
 

@@ -9,7 +9,6 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from embed_pipeline.domain.coverage import Coverage
 from embed_pipeline.domain.embedding import (
     Bookmark,
     Created,
@@ -25,7 +24,7 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity, EntityMapping, NewEntity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import AuditPage, AuditRecord, PartitionCounts
+from embed_pipeline.domain.partition import AuditPage, AuditRecord, Coverage, PartitionCounts
 
 
 class EntityStore(Protocol):

@@ -12,8 +12,8 @@ import dagster as dg
 import pytest
 
 from embed_pipeline.defs.observe.assets import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS
-from embed_pipeline.domain.coverage import Coverage
 from embed_pipeline.domain.job import ENTITY_GONE, FailureRecord
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import (
     CredentialsRefused,
     ErrorCategory,

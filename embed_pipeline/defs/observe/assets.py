@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from embed_pipeline.defs.op import Metadata
-from embed_pipeline.domain.coverage import Coverage
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.settings import Settings
 from embed_pipeline.usecases.insight.coverage import Progress, QueueState, progress_between
 from embed_pipeline.usecases.insight.price import estimated_price

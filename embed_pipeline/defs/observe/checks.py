@@ -9,10 +9,10 @@ from pydantic import Field
 from embed_pipeline.defs.observe.assets import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS
 from embed_pipeline.defs.op import Metadata, table
 from embed_pipeline.domain.control import SwitchState
-from embed_pipeline.domain.coverage import Coverage
 from embed_pipeline.domain.diagnosis import Remedy, remedies_for_gaps
 from embed_pipeline.domain.health import HealthStatus
 from embed_pipeline.domain.job import EmbedJob
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.telemetry.facts import shortened
 from embed_pipeline.usecases.insight.coverage import QueueState

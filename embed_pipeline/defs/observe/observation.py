@@ -25,7 +25,7 @@ from embed_pipeline.defs.observe.checks import (
     unreachable,
 )
 from embed_pipeline.defs.op import LANE, Stopwatch, job_of, pipeline_op
-from embed_pipeline.domain.coverage import Coverage
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.usecases.insight.coverage import QueueState, quick_coverage, read_queue_state
 from embed_pipeline.worker.context import Services

@@ -11,8 +11,8 @@ from prometheus_client.registry import Collector
 
 from embed_pipeline import __version__
 from embed_pipeline.domain.control import SwitchState
-from embed_pipeline.domain.coverage import Coverage
 from embed_pipeline.domain.health import HealthStatus
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import RequestError
 from embed_pipeline.interfaces.metrics.reader import QueueReading, Reader, Reading
 from embed_pipeline.worker.report import STORED

@@ -11,9 +11,9 @@ from typing import Generic, TypeVar
 
 from embed_pipeline.domain.breaker import GRAPH, Breaker
 from embed_pipeline.domain.control import Switch
-from embed_pipeline.domain.coverage import Coverage
 from embed_pipeline.domain.health import HealthReport
 from embed_pipeline.domain.job import QueueStatus, provider_of
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.domain.window import Allowance, RateLimit
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.ports.clock import Clock

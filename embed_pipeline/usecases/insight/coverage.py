@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from embed_pipeline.domain.control import Switch
-from embed_pipeline.domain.coverage import Audited, Coverage
 from embed_pipeline.domain.diagnosis import Remedy, remedies_for_gaps
 from embed_pipeline.domain.health import HealthReport
 from embed_pipeline.domain.job import EmbedJob, QueueStatus
-from embed_pipeline.domain.partition import AuditCounts, AuditPass
+from embed_pipeline.domain.partition import AuditCounts, Audited, AuditPass, Coverage
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.worker.context import Services
 

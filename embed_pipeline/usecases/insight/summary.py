@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from embed_pipeline.domain.coverage import Coverage
 from embed_pipeline.domain.health import HealthReport
 from embed_pipeline.domain.job import Event
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import RequestError
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.usecases.insight.coverage import quick_coverage

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from embed_pipeline.domain.coverage import Coverage
 from embed_pipeline.domain.diagnosis import Remedy
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import say, show, show_rows
 from embed_pipeline.interfaces.cli.parameters import TIME_FORMATS, AsJson, Key, Name
