@@ -24,6 +24,7 @@ from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
 from embed_pipeline.stores.neo4j.setup import schema, trigger
 from embed_pipeline.stores.neo4j.setup.doctor import diagnose_database
+from embed_pipeline.stores.neo4j.setup.labels import refuse_foreign_labels
 from embed_pipeline.stores.queue.job_store import OpenQueue
 
 
@@ -47,7 +48,9 @@ def locate_queue(config: StoreConfig) -> Location:
 
 def locate_graph(config: StoreConfig) -> Location:
     with closing(_database(config.graph, config)) as database:
-        return schema.locate(database, "graph")
+        location = schema.locate(database, "graph")
+        refuse_foreign_labels(database)
+        return location
 
 
 def initialise_queue(config: StoreConfig) -> list[str]:

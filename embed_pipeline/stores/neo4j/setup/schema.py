@@ -1,7 +1,7 @@
 """Set-up of the two databases: idempotent, versioned, and limited to what is ours.
 
-`prepare_*` is `embed-pipeline init`, `check_*` checks everything, `confirm_*` runs at start.
-Data is never changed, except jobs that another program wrote: they get what our indexes need.
+`prepare_*` is `embed-pipeline init`, `check_*` checks everything, `confirm_*` runs at start. Of the
+data only jobs of other programs change, which get what our indexes need, and entities' labels.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from embed_pipeline.stores.neo4j.setup.cypher import (
     Rule,
     graph_rules,
 )
+from embed_pipeline.stores.neo4j.setup.labels import OnProgress, label_entities, unseen
 
-VERSIONS = {"queue": 4, "graph": 1}
+VERSIONS = {"queue": 4, "graph": 2}
 
 LOCKS = ("lease",)
 """Nodes that a transaction locks to be alone with its decision."""
@@ -97,10 +98,13 @@ def check_queue(database: Neo4jDatabase) -> None:
     _check(database, "queue", QUEUE_RULES)
 
 
-def prepare_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
-    """Make what is missing; entities stay as they are."""
+def prepare_graph(
+    database: Neo4jDatabase, mapping: EntityMapping, *, on_progress: OnProgress = unseen
+) -> None:
+    """Make what is missing, and label the entities of an earlier version's graph."""
     refuse_misfits(mapping, NEO4J)
-    _prepare(database, "graph", graph_rules(mapping))
+    if _prepare(database, "graph", graph_rules(mapping)) != VERSIONS["graph"]:
+        label_entities(database, mapping, on_progress=on_progress)
     database.write(lambda tx: tx.all(cypher.SAVE_GRAPH_VERSION, version=VERSIONS["graph"]))
 
 
