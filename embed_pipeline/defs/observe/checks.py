@@ -43,8 +43,8 @@ FAILED = dg.AssetCheckSpec(
 CHECKS = [COVERAGE, STUCK, HEALTH, FAILED]
 
 GAP_ADVICE = {
-    Remedy.DISCOVER: "{count} of them have no job: discover_job queues them, every 15 minutes by"
-    " itself.",
+    Remedy.DISCOVER: "{count} of them have no job: discover_job queues them, launched by"
+    " discover_sensor.",
     Remedy.RUN: "{count} jobs are queued and will be processed.",
     Remedy.RESUME: "{count} jobs are queued, but the queue is stopped: launch resume_job.",
     Remedy.RETRY_FAILED: "{count} jobs have failed: fix the cause, then launch retry_failed_job.",
