@@ -17,8 +17,9 @@ from embed_pipeline.ports.embedding_provider import Limits
 from embed_pipeline.settings import IN_PROCESS, ProviderName, StoreName, load_settings
 from embed_pipeline.stores import queue_backend
 from embed_pipeline.wiring import (
+    limiter_of,
     open_embedding_provider,
-    open_rate_limiter,
+    open_queue,
     rate_limit,
     run_limits_of,
 )
@@ -120,7 +121,7 @@ def test_any_provider_that_others_share_can_make_all_workers_wait(
     settings = load_settings({**azure, "EMBED_HOME": str(tmp_path)})
     unlimited = replace(settings.provider, name=name, max_requests=None, max_tokens=None)
     settings = replace(settings, provider=unlimited)
-    one, other = open_rate_limiter(settings), open_rate_limiter(settings)
+    one, other = (limiter_of(settings, open_queue(settings)) for _ in range(2))
 
     one.pause(timedelta(minutes=1))
 

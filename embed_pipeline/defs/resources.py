@@ -9,12 +9,11 @@ import dagster as dg
 from embed_pipeline import wiring
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.ports.job_store import JobStore
-from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.settings import Settings
+from embed_pipeline.stores.config import Queue
 from embed_pipeline.worker.context import Services
 
-Closeable = JobStore | EntityStore | EmbeddingProvider | RateLimiter
+Closeable = EntityStore | EmbeddingProvider
 
 PARTS = {"job_store", "entity_store", "embedding_provider", "rate_limiter", "run_limits"}
 
@@ -22,26 +21,22 @@ PARTS = {"job_store", "entity_store", "embedding_provider", "rate_limiter", "run
 def resources_for(settings: Settings) -> dict[str, Any]:
     """Lazy: nothing is connected or loaded before an op uses it.
 
-    Sensors use the queue and the rate limiter too. They poll every few seconds, so there both fail
-    fast.
+    Sensors use the queue too. They poll every few seconds, so there it fails fast.
     """
     stores, provider = settings.stores, settings.provider
     return {
-        "job_store": _resource(
-            lambda run: wiring.open_job_store(settings, fail_fast=run is None),
-            f"The queue of embedding jobs, on {stores.queue}.",
+        "queue": _queue(settings),
+        "job_store": _of_queue(
+            lambda queue: queue.jobs, f"The queue of embedding jobs, on {stores.queue}."
         ),
         "entity_store": _resource(
-            lambda _run: wiring.open_entity_store(settings),
-            f"The knowledge graph, on {stores.graph}.",
+            lambda: wiring.open_entity_store(settings), f"The knowledge graph, on {stores.graph}."
         ),
         "embedding_provider": _resource(
-            lambda _run: wiring.open_embedding_provider(settings),
-            f"{provider.name}: {provider.model}.",
+            lambda: wiring.open_embedding_provider(settings), f"{provider.name}: {provider.model}."
         ),
-        "rate_limiter": _resource(
-            lambda run: wiring.open_rate_limiter(settings, fail_fast=run is None),
-            "The rate limit that all runs share.",
+        "rate_limiter": _of_queue(
+            lambda queue: wiring.limiter_of(settings, queue), "The rate limit that all runs share."
         ),
         "run_limits": dg.ResourceDefinition.hardcoded_resource(
             wiring.run_limits_of(settings),
@@ -57,13 +52,29 @@ def resources_for(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _resource(
-    opener: Callable[[dg.DagsterRun | None], Closeable], description: str
-) -> dg.ResourceDefinition:
-    """`opener` gets the run, or None in a sensor."""
+def _queue(settings: Settings) -> dg.ResourceDefinition:
+    def opened(context: dg.InitResourceContext) -> Iterator[Queue]:
+        in_sensor = context.run is None
+        queue = wiring.open_queue(settings, fail_fast=in_sensor)
+        with closing(queue.jobs):
+            yield queue
 
-    def opened(context: dg.InitResourceContext) -> Iterator[Closeable]:
-        with closing(opener(context.run)) as resource:
+    return dg.ResourceDefinition(
+        resource_fn=opened, description="The connection that job_store and rate_limiter share."
+    )
+
+
+def _of_queue(part: Callable[[Queue], object], description: str) -> dg.ResourceDefinition:
+    return dg.ResourceDefinition(
+        resource_fn=lambda context: part(context.resources.queue),
+        required_resource_keys={"queue"},
+        description=description,
+    )
+
+
+def _resource(opener: Callable[[], Closeable], description: str) -> dg.ResourceDefinition:
+    def opened(_context: dg.InitResourceContext) -> Iterator[Closeable]:
+        with closing(opener()) as resource:
             yield resource
 
     return dg.ResourceDefinition(resource_fn=opened, description=description)
