@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embed_pipeline.domain.entity import EntityMapping, NewEntity
-from embed_pipeline.errors import ConfigurationError, RequestError
+from embed_pipeline.errors import RequestError, package_missing
 from embed_pipeline.usecases.files.formats.row import (
     CELL_TOO_LONG,
     LONGEST_CELL,
@@ -175,7 +175,5 @@ def _pyarrow() -> Any:
     except ModuleNotFoundError as error:
         if error.name != "pyarrow":
             raise
-        raise ConfigurationError(
-            ["Parquet files need pyarrow: pip install 'embed-pipeline[parquet]'."]
-        ) from error
+        raise package_missing("A Parquet file", "pyarrow", extra="parquet") from error
     return pa
