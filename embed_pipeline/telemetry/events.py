@@ -52,6 +52,9 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
             "Deleted {count} finished jobs older than the retention.",
             ("count", "completed", "failed", "events"),
         ),
+        "job.deferred": EventKind(
+            WARNING, "Deferred the started job without counting an attempt.", _JOB
+        ),
         "job.failed": EventKind(ERROR, "Job failed permanently.", _JOB),
         "job.retry_planned": EventKind(WARNING, "Attempt failed; the job will be retried.", _JOB),
         "lease.lost": EventKind(

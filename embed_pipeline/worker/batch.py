@@ -18,6 +18,9 @@ from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.heartbeat import Heartbeat
 from embed_pipeline.worker.report import FailedJob, RunReport
 
+MOST_LINES = 20
+"""Of jobs that share an error, so many get a line each; the line after them counts all."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
@@ -107,13 +110,16 @@ class LeasedBatch:
         )
         self.report.deferred += len(result.done)
         self.mark_done(result)
+        limiter = self.services.limiter.allowance()
+        for job in [job for job in jobs if job.id not in result.lost][:MOST_LINES]:
+            emit("job.deferred", **self._job_facts(job), **self._error_facts(failure, limiter))
         emit(
             "jobs.deferred",
             count=len(result.done),
             job_ids=_ids(jobs),
             entity_names=[self._name_of(job) for job in jobs],
             attempts=[job.attempts for job in jobs],
-            **self._error_facts(failure, limiter=self.services.limiter.allowance()),
+            **self._error_facts(failure, limiter),
         )
 
     def fail(
@@ -148,22 +154,28 @@ class LeasedBatch:
     def _report_failure(
         self, job: EmbedJob, failure: FailureRecord, *, final: bool, limiter: object
     ) -> None:
-        entity, name = self.entities.get(job.entity_uid), self._name_of(job)
         self.report.failures.append(
-            FailedJob(job_id=job.id, entity_name=name, failure=failure, final=final)
+            FailedJob(job_id=job.id, entity_name=self._name_of(job), failure=failure, final=final)
         )
         emit(
             "job.failed" if final else "job.retry_planned",
-            job_id=job.id,
-            entity_name=name,
-            attempt=job.attempts + 1,
-            max_attempts=job.max_attempts,
-            cache="miss",
-            observations=entity.texts if entity else None,
-            **self._error_facts(failure, limiter=limiter),
+            **self._job_facts(job),
+            **self._error_facts(failure, limiter),
         )
 
-    def _error_facts(self, failure: FailureRecord, *, limiter: object) -> dict[str, object]:
+    def _job_facts(self, job: EmbedJob) -> dict[str, object]:
+        """What every log line about the error of one job contains."""
+        entity = self.entities.get(job.entity_uid)
+        return {
+            "job_id": job.id,
+            "entity_name": self._name_of(job),
+            "attempt": job.attempts + 1,
+            "max_attempts": job.max_attempts,
+            "cache": "miss",
+            "observations": entity.texts if entity else None,
+        }
+
+    def _error_facts(self, failure: FailureRecord, limiter: object) -> dict[str, object]:
         """What every log line about an error contains."""
         return {
             "operation": "embed",

@@ -12,7 +12,7 @@ from embed_pipeline.errors import CriticalError, TransientError
 from embed_pipeline.worker.batch import LeasedBatch, Task
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.leasing import lease_batch
-from embed_pipeline.worker.outcomes import GONE, pause_for_graph, record_of
+from embed_pipeline.worker.outcomes import entity_gone, pause_for_graph, record_of
 from embed_pipeline.worker.packing import Request, pack
 
 
@@ -122,7 +122,8 @@ def _sort_reusable(services: Services, tasks: list[Task], found: SortedJobs) -> 
 
 def finish_without_request(batch: LeasedBatch, jobs: SortedJobs) -> None:
     """Finish the jobs that need neither a request nor a vector."""
-    batch.fail(jobs.gone, GONE)
+    if jobs.gone:
+        batch.fail(jobs.gone, entity_gone())
     batch.release([job.id for job in jobs.refilled])
     if jobs.empty:
         batch.report.nothing_to_embed += batch.complete(jobs.empty, reason="nothing to embed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from embed_pipeline.domain.breaker import GRAPH, Breaker, is_lasting, pause_at
@@ -33,20 +34,22 @@ from embed_pipeline.worker.stop import RUNNING, RunState, StopReason
 
 LONGEST_MESSAGE, LONGEST_STACK = 1_000, 8_000
 
-GONE = FailureRecord(
-    category=EntityGone.category,
-    error_type=EntityGone.__name__,
-    message="The entity was deleted, or is no longer valid.",
-    fail_code=ENTITY_GONE,
-)
+
+def entity_gone() -> FailureRecord:
+    """With the stack of the caller, who found out."""
+    gone = record_of(EntityGone("The entity was deleted, or is no longer valid."))
+    return replace(gone, fail_code=ENTITY_GONE)
 
 
 def record_of(error: BaseException) -> FailureRecord:
     """What a job stores of an error: redacted and shortened.
 
-    An error that is not classified is TRANSIENT: a bug must not fail jobs at once.
+    An error that is not classified is TRANSIENT: a bug must not fail jobs at once. One that was
+    not raised has the stack of the call.
     """
     stack = "".join(traceback.format_exception(error))
+    if error.__traceback__ is None:
+        stack = "".join(traceback.format_stack()) + stack
     return FailureRecord(
         category=(
             error.category if isinstance(error, EmbedPipelineError) else ErrorCategory.TRANSIENT

@@ -18,7 +18,7 @@ from embed_pipeline.worker.batch import LeasedBatch, Task
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.intake import supersede
 from embed_pipeline.worker.outcomes import (
-    GONE,
+    entity_gone,
     handle_graph_error,
     handle_too_large,
     pause_for_graph,
@@ -182,5 +182,5 @@ def _finish_page(page: Page, result: WriteResult) -> None:
         return
     jobs = {write.task.entity.uid: write.task.job for write in page.writes}
     missed = (*result.report.gone, *result.report.superseded)
-    batch.fail([jobs[uid] for uid in missed if uid not in result.changed], GONE)
+    batch.fail([jobs[uid] for uid in missed if uid not in result.changed], entity_gone())
     supersede(batch, [Task(job=jobs[uid], entity=now) for uid, now in result.changed.items()])

@@ -15,10 +15,12 @@ from embed_pipeline.worker.report import COUNTS, RunReport
 PACKAGE = Path(embed_pipeline.__file__).parent
 ERROR = {"error_type", "error_class", "stack"}
 TROUBLE = {"operation", *ERROR, "worker_id", "model", "rate_limiter"}
+OF_A_JOB = {"job_id", "entity_name", "attempt", "max_attempts", "cache", "observations", *TROUBLE}
 HANDED_ON = {
     "jobs.deferred": TROUBLE,
-    "job.failed": TROUBLE,
-    "job.retry_planned": TROUBLE,
+    "job.deferred": OF_A_JOB,
+    "job.failed": OF_A_JOB,
+    "job.retry_planned": OF_A_JOB,
     "batch.measured": RunReport().facts().keys() - set(COUNTS),
 }
 """Facts that come from a function of their own."""

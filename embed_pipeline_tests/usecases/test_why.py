@@ -10,7 +10,7 @@ from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.job import EntityUid, FailureRecord
 from embed_pipeline.errors import ErrorCategory, RequestError
 from embed_pipeline.usecases.insight.why import MOST_NAMESAKES, why
-from embed_pipeline.worker.outcomes import GONE
+from embed_pipeline.worker.outcomes import entity_gone
 from embed_pipeline_tests.clocks import HOUR, MINUTE, FakeClock
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.scene import NOTES_ONLY, World, entity, uid
@@ -233,7 +233,7 @@ def test_failed_job_reports_why_and_how_to_force_it(
 
 def test_entity_that_is_back_is_found_by_discovery(world: World) -> None:
     world.create(entity(1))
-    fail(world, GONE)
+    fail(world, entity_gone())
 
     finding = asked(world)
 

@@ -18,6 +18,7 @@ from embed_pipeline.errors import (
     InputRefused,
     ProviderUnavailable,
 )
+from embed_pipeline.worker.batch import MOST_LINES
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
 from embed_pipeline_tests.worker.scene import World, entity, uid
@@ -104,6 +105,42 @@ def test_error_of_a_whole_request_is_a_warning_that_names_jobs_and_circumstances
     assert "rateLimiter" in entry
 
 
+OF_EVERY_JOB_ERROR = {
+    *("jobId", "entityName", "attempt", "maxAttempts", "cache", "observations", "operation"),
+    *("errorType", "errorClass", "stack", "workerId", "model", "rateLimiter"),
+}
+
+
+def test_deferred_jobs_have_a_line_each_with_the_fields_of_every_job_error(
+    world: World, logs: Logbook
+) -> None:
+    world.fill(3)
+    world.provider.script.append(ProviderUnavailable("connection reset"))
+
+    world.run(owner="run-1")
+
+    lines = logs.of("job.deferred")
+    assert [line["jobId"] for line in lines] == [job.id for job in world.all_jobs]
+    assert [line["entityName"] for line in lines] == [f"entity {number}" for number in range(3)]
+    for line in lines:
+        assert line.keys() >= OF_EVERY_JOB_ERROR
+        assert (line["attempt"], line["maxAttempts"], line["cache"]) == (1, 3, "miss")
+        assert (line["level"], line["message"]) == ("warning", "connection reset")
+        assert line["observations"]
+
+
+def test_lines_of_deferred_jobs_are_bounded_and_the_rest_is_counted(
+    world: World, logs: Logbook
+) -> None:
+    world.fill(MOST_LINES + 5)
+    world.provider.script.append(ProviderUnavailable("connection reset"))
+
+    world.run()
+
+    assert len(logs.of("job.deferred")) == MOST_LINES
+    assert logs.of("jobs.deferred")[0]["count"] == MOST_LINES + 5
+
+
 def test_failure_of_a_vanished_entity_is_logged_by_its_key(world: World, logs: Logbook) -> None:
     world.fill(1)
     world.remove(uid(0))
@@ -111,6 +148,21 @@ def test_failure_of_a_vanished_entity_is_logged_by_its_key(world: World, logs: L
     world.run()
 
     assert logs.of("job.failed")[0]["entityName"] == uid(0)
+
+
+def test_failure_of_a_vanished_entity_has_every_field_and_a_stack(
+    world: World, logs: Logbook
+) -> None:
+    world.fill(1)
+    world.remove(uid(0))
+
+    world.run()
+
+    (line,) = logs.of("job.failed")
+    assert line.keys() >= OF_EVERY_JOB_ERROR
+    assert "finish_without_request" in line["stack"]
+    assert "EntityGone: The entity was deleted" in line["stack"]
+    assert world.job_of(uid(0)).error_stack == line["stack"]
 
 
 def test_observations_of_megabytes_are_cut_in_the_log(world: World, logs: Logbook) -> None:
