@@ -44,8 +44,12 @@ class ModelRecord:
 
     @property
     def embedded_label(self) -> str:
-        """What entities with a vector of this model are labelled."""
-        return "Embedded" + self.vector_property.removeprefix(FIRST_PROPERTY)
+        return embedded_label(self.vector_property)
+
+
+def embedded_label(vector_property: str) -> str:
+    """What entities with a vector under that property are labelled."""
+    return "Embedded" + vector_property.removeprefix(FIRST_PROPERTY)
 
 
 def first_record(model: str, *, dimensions: int) -> ModelRecord:
@@ -77,7 +81,8 @@ class VectorFacts:
 
     model: str
     version: str
-    dimensions: int
+    dimensions: int | None
+    """None if even they were not read: the model has but one number of them."""
 
 
 def defect_of(
@@ -91,7 +96,7 @@ def defect_of(
         return VectorDefect.MISSING
     if record is None or facts.model != record.model:
         return VectorDefect.WRONG_MODEL
-    if facts.dimensions != record.dimensions:
+    if facts.dimensions not in (None, record.dimensions):
         return VectorDefect.WRONG_DIMENSION
     return None if facts.version == entity.version else VectorDefect.STALE
 

@@ -6,10 +6,61 @@ that counting and finding what is missing never depends on the size of the graph
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 
+from embed_pipeline.domain.embedding import ModelRecord, VectorDefect, VectorFacts, defect_of
+from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
+
+DELETED, NO_KEY = "deleted", "no_key"
+"""Why an entity is excluded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """What an entity is labelled; without one of the first three it is missing."""
+
+    embedded: frozenset[str] = frozenset()
+    """The label of each model that it has a vector of."""
+    nothing_to_embed: bool = False
+    excluded: str | None = None
+    """The reason."""
+    marked: bool = False
+    queued: bool = False
+    """It was marked, and a job of its text was queued since."""
+
+
+def labels_for(
+    entity: Entity,
+    facts: Mapping[str, VectorFacts | None],
+    models: Sequence[ModelRecord],
+    before: Labels,
+) -> Labels:
+    """What the properties say, whatever another program did to them or to the labels.
+
+    A vector of an earlier text is searched until its new one is there, so it counts as embedded,
+    and is marked. An entity that lost its vector is marked too; one that never had any is found
+    without a mark.
+    """
+    if not entity.is_valid:
+        return Labels(excluded=DELETED)
+    if not entity.text:
+        return Labels(nothing_to_embed=True)
+    defects = {
+        model: defect_of(entity, facts.get(model.vector_property), model) for model in models
+    }
+    embedded = frozenset(
+        model.embedded_label
+        for model, defect in defects.items()
+        if defect in (None, VectorDefect.STALE)
+    )
+    taking = [defect for model, defect in defects.items() if model.takes_vectors]
+    if taking and not any(taking):
+        return Labels(embedded=embedded)
+    marked = before.marked or VectorDefect.STALE in taking or bool(before.embedded - embedded)
+    return Labels(embedded=embedded, marked=marked, queued=before.queued and not marked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

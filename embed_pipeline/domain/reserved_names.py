@@ -53,12 +53,14 @@ class Reserved:
 
 
 NEO4J = Reserved(
-    labels=("NeedsEmbedding", "EmbeddingModel", "EmbeddingCursor", "EmbeddingGraph", "EmbedJob"),
+    labels=("NeedsEmbedding", "NothingToEmbed", "EmbedJob"),
+    label_beginnings=("Embedded", "Embedding"),
     property_beginnings=("embedding", "embedded", "_lock", "_new"),
 )
 SQLITE = Reserved(
     label_beginnings=("embedding_", "sqlite_"),
-    properties=("needs_embedding", "created_at", "updated_at"),
+    properties=("needs_embedding", "nothing_to_embed", "created_at", "updated_at"),
+    property_beginnings=("embedding_", "embedded"),
     case_sensitive=False,
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from embed_pipeline.domain.embedding import ModelRecord, ModelState, Vector
@@ -64,17 +64,9 @@ class SqliteGraphBackend:
         )
 
     def add_model(self, record: ModelRecord) -> None:
-        self._run(
-            "INSERT INTO embedding_models"
-            " VALUES (:model, :dimensions, :property, :index, :state, 9)",
-            {
-                "model": record.model,
-                "dimensions": record.dimensions,
-                "property": record.vector_property,
-                "index": record.index_name,
-                "state": record.state.value,
-            },
-        )
+        graph = SqliteGraph(self.path, mapping=EntityMapping(), clock=self.clock)
+        with closing(graph):
+            graph.write(lambda tx: tx.add_model(record))
 
     def set_state(self, model: str, state: ModelState) -> None:
         self._run(

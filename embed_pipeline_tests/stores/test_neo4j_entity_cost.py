@@ -44,7 +44,7 @@ EMBEDDED = 50_000
 FILL = f"""
 UNWIND range(0, {EMBEDDED - 1}) AS n
 CALL (n) {{
-    CREATE (:Entity {{uid: 'e' + right('0000' + toString(n), 5), name: 'entity ' + n,
+    CREATE (:Entity:Embedded {{uid: 'e' + right('0000' + toString(n), 5), name: 'entity ' + n,
                      embedding: [1.0], embedding_model: $model,
                      embedding_version: 'v' + n}})
 }} IN TRANSACTIONS OF 5000 ROWS
@@ -61,6 +61,7 @@ PARAMETERS = {
     "model": MODEL,
     "dimensions": 4,
     "vectors": [],
+    "rows": [],
     "now": 0,
 }
 
@@ -90,11 +91,29 @@ class TestAmongManyEmbedded:
     def test_marked_discovery_touches_in_proportion_to_what_it_returns(
         self, full: BedServer, after: str
     ) -> None:
-        few = _hits(_profile(full, cypher.MARKED_WITHOUT_VECTOR, after=after, size=5))
-        more = _hits(_profile(full, cypher.MARKED_WITHOUT_VECTOR, after=after, size=40))
+        few = _hits(_profile(full, cypher.MARKED_WITH_FACTS, after=after, size=5))
+        more = _hits(_profile(full, cypher.MARKED_WITH_FACTS, after=after, size=40))
 
-        assert few <= 5 * 10
-        assert more <= 40 * 10
+        assert few <= 5 * 20
+        assert more <= 40 * 20
+
+    def test_labels_are_counted_by_the_count_store(self, full: BedServer) -> None:
+        counted = _profile(full, cypher.COUNT_LABELS)
+
+        assert _hits(counted) == 5
+        assert {name for name, _ in _operators(counted)} == {
+            "ProduceResults",
+            "Apply",
+            "NodeCountFromCountStore",
+        }
+
+    def test_few_missing_are_found_by_labels_and_no_property_of_others_is_read(
+        self, full: BedServer
+    ) -> None:
+        plan = _profile(full, cypher.MISSING)
+        (scan,) = [p for p in _plans(plan) if "SubtractionNodeByLabelsScan" in p["operatorType"]]
+
+        assert _hits(plan) - scan["args"]["DbHits"] == 0, "none is missing and unmarked"
 
     def test_pages_go_on_where_the_last_one_ended(self, full: BedServer) -> None:
         near = _hits(_profile(full, cypher.NEXT_WITH_FACTS, after="", size=50))
@@ -106,9 +125,9 @@ class TestAmongManyEmbedded:
     @pytest.mark.parametrize(
         ("statement", "operator", "index"),
         [
-            (cypher.MARKED_WITHOUT_VECTOR, "NodeIndexSeekByRange", "NeedsEmbedding(uid)"),
             (cypher.MARKED_WITH_FACTS, "NodeIndexSeekByRange", "NeedsEmbedding(uid)"),
-            (cypher.UNMARKED_WITHOUT_VECTOR, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
+            (cypher.MISSING_IN_WINDOW, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
+            (cypher.NEXT_WITH_LABELS, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
             (cypher.NEXT_WITH_FACTS, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
             (cypher.FIND_BY_NAME, "NodeIndexSeek", "Entity(name)"),
             (cypher.READ_ENTITIES, "NodeUniqueIndexSeek", "Entity(uid)"),
@@ -125,16 +144,15 @@ class TestAmongManyEmbedded:
         assert not {name for name, _ in operators} & {"Sort", "NodeByLabelScan", "AllNodesScan"}
 
     @pytest.mark.parametrize("after", ["", uid(49_000)])
-    def test_read_of_unmarked_ones_touches_no_more_than_its_window(
-        self, full: BedServer, after: str
-    ) -> None:
-        cost = _hits(_profile(full, cypher.UNMARKED_WITHOUT_VECTOR, after=after, window=100))
+    def test_read_of_a_window_touches_no_more_than_that(self, full: BedServer, after: str) -> None:
+        cost = _hits(_profile(full, cypher.MISSING_IN_WINDOW, after=after, window=100))
 
         assert 100 <= cost <= 100 * 10
 
-    def test_unmarked_walk_is_a_short_transaction_per_window(
+    def test_many_missing_are_found_by_a_short_transaction_per_window(
         self, store: EntityStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(discovery, "FEW", 0)
         sent = statements_sent(monkeypatch)
         nothing_marked = Bookmark(uid=START, marked=False)
 
@@ -146,13 +164,17 @@ class TestAmongManyEmbedded:
         assert sum(windows) > EMBEDDED
         assert found.entities == ()
 
-    def test_unmarked_walk_finds_what_is_missing_among_many(self, store: EntityStore) -> None:
+    def test_discovery_with_nothing_unmarked_missing_is_three_short_reads(
+        self, store: EntityStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         after = Bookmark(uid=uid(90_089), marked=True)
+        sent = statements_sent(monkeypatch)
 
         found = store.entities_without_embeddings(20, model=MODEL, after=after)
 
         assert keys(found.entities) == uids(range(90_090, 90_100))
         assert found.bookmark is None
+        assert len(sent) == 4, "models, marked, counts, missing"
 
     def test_large_graph_is_not_counted_at_every_search(
         self, store: EntityStore, monkeypatch: pytest.MonkeyPatch
@@ -248,7 +270,12 @@ def _hits(plan: dict[str, Any]) -> int:
     return int(plan["args"].get("DbHits", 0)) + sum(map(_hits, plan.get("children", ())))
 
 
-def _operators(plan: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield plan["operatorType"].split("@")[0], plan["args"].get("Details", "")
+def _plans(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
     for child in plan.get("children", ()):
-        yield from _operators(child)
+        yield from _plans(child)
+
+
+def _operators(plan: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for part in _plans(plan):
+        yield part["operatorType"].split("@")[0], part["args"].get("Details", "")

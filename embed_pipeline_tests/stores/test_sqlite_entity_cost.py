@@ -11,15 +11,18 @@ import numpy as np
 import pytest
 
 from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.partition import PartitionCounts
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.sqlite.graph import search as vector_search
 from embed_pipeline.stores.sqlite.graph import sql
+from embed_pipeline.stores.sqlite.graph.mapping import filled
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,
     add,
     add_embedded,
     new,
+    register,
     uid,
     vector,
 )
@@ -45,9 +48,8 @@ class TestCost:
     @pytest.mark.parametrize(
         ("statement", "index"),
         [
-            (sql.MARKED_WITHOUT_VECTOR, "embedding_marked"),
             (sql.MARKED_WITH_FACTS, "embedding_marked"),
-            (sql.UNMARKED_WITHOUT_VECTOR, "embedding_unmarked"),
+            (sql.MISSING, "embedding_missing"),
             (sql.FIND_BY_NAME, "embedding_names"),
             (sql.VECTORS_OF_VERSIONS, "embedding_versions"),
         ],
@@ -69,16 +71,25 @@ class TestCost:
         assert plan.startswith("SCAN asked")
         assert plan.count("SCAN ") == 1
 
-    def test_marked_discovery_does_not_walk_the_embedded_graph(
-        self, store: EntityStore, backend: SqliteGraphBackend
+    @pytest.mark.parametrize("embedded", [500, 50_000])
+    def test_counts_and_discovery_do_not_walk_the_embedded_graph(
+        self, store: EntityStore, backend: SqliteGraphBackend, embedded: int
     ) -> None:
         with backend.raw() as connection:
-            _fill(connection, 50_000)
+            _fill(connection, embedded)
+        register(store)
+        assert _steps(backend, sql.MISSING, rows=0) <= 500, "most of it to read the schema"
+
         add(store, *range(90_000, 90_020))
+        for number in range(80_000, 80_020):
+            backend.insert(uid(number), name="theirs", observations=None)
 
-        steps = _steps(backend, sql.MARKED_WITHOUT_VECTOR)
-
-        assert steps < 2_000
+        assert _steps(backend, sql.MARKED_WITH_FACTS) < 2_000
+        assert _steps(backend, sql.MISSING) < 2_000
+        assert _steps(backend, sql.COUNT_LABELS, rows=1) <= 500
+        assert store.counts(model=MODEL) == PartitionCounts(
+            entities=embedded + 40, embedded=embedded, marked=20
+        )
 
     def test_ten_thousand_entities_are_created_in_seconds(self, store: EntityStore) -> None:
         entities = [new(n) for n in range(10_000)]
@@ -127,12 +138,12 @@ PARAMETERS = {
 
 
 def _plan(backend: SqliteGraphBackend, statement: str) -> str:
-    query = "EXPLAIN QUERY PLAN " + sql.filled(statement, EntityMapping())
+    query = "EXPLAIN QUERY PLAN " + filled(statement, EntityMapping())
     with backend.raw() as connection:
         return "; ".join(row[3] for row in connection.execute(query, PARAMETERS))
 
 
-def _steps(backend: SqliteGraphBackend, statement: str) -> int:
+def _steps(backend: SqliteGraphBackend, statement: str, *, rows: int = 20) -> int:
     """How many steps SQLite's machine takes, to the nearest ten."""
     tens = 0
 
@@ -143,8 +154,8 @@ def _steps(backend: SqliteGraphBackend, statement: str) -> int:
 
     with backend.raw() as connection:
         connection.set_progress_handler(count, 10)
-        found = connection.execute(sql.filled(statement, EntityMapping()), PARAMETERS).fetchall()
-    assert len(found) == 20
+        found = connection.execute(filled(statement, EntityMapping()), PARAMETERS).fetchall()
+    assert len(found) == rows
     return tens * 10
 
 
@@ -154,8 +165,8 @@ def _fill(connection: sqlite3.Connection, count: int) -> None:
         f"""
         BEGIN;
         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
-        INSERT INTO Entity (uid, name, needs_embedding)
-        SELECT printf('e%05d', i), 'entity ' || i, 0 FROM n;
+        INSERT INTO Entity (uid, name, needs_embedding, embedded)
+        SELECT printf('e%05d', i), 'entity ' || i, 0, 1 FROM n;
         INSERT INTO embedding_vectors (uid, vector_property, model, version, embedded_at, vector)
         SELECT uid, 'embedding', '{MODEL}', 'v', 0, zeroblob(16) FROM Entity;
         COMMIT;

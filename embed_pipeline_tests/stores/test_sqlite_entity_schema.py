@@ -10,7 +10,7 @@ import pytest
 from embed_pipeline.domain.entity import EntityMapping, NewEntity
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.stores.sqlite.graph import sql
+from embed_pipeline.stores.sqlite.graph.mapping import quoted
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,
@@ -177,7 +177,7 @@ class TestMapping:
         assert len(store.models()) == 1
 
     def test_quoting_doubles_quotes_and_refuses_what_cannot_be_quoted(self) -> None:
-        assert sql.quoted('a"b') == '"a""b"'
+        assert quoted('a"b') == '"a""b"'
         for hopeless in ("", "a\x00b"):
             with pytest.raises(ValueError, match="identifier"):
-                sql.quoted(hopeless)
+                quoted(hopeless)

@@ -80,6 +80,7 @@ def test_entity_restored_by_another_program_is_found_by_discovery(world: World) 
     world.graph.soft_delete([uid(0)])
     world.run()
     world.graph.backend.write(lambda tx: tx.all("UPDATE Entity SET validTo = NULL"))
+    world.graph.audit_page(model=world.services.model, after=None, size=10)
 
     report = discover(world.services)
 

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
-from embed_pipeline.domain.embedding import VectorDefect, check_limit
+from embed_pipeline.domain.embedding import ModelRecord, check_limit, defect_of, vector_problem
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import (
     AuditCounts,
     AuditPage,
     AuditPass,
     AuditRecord,
-    PartitionCounts,
+    Labels,
 )
-from embed_pipeline.stores.encoding import from_ms, plain
+from embed_pipeline.stores.encoding import from_ms, plain, time_or_none
 from embed_pipeline.stores.graph.discovery import START, DiscoveryVerbs
+from embed_pipeline.stores.graph.labels import change_of, is_right
+from embed_pipeline.stores.graph.models import find_model, property_of
+from embed_pipeline.stores.graph.transaction import (
+    Change,
+    GraphTransaction,
+    Known,
+    Uids,
+    in_batches,
+)
+
+Findings = dict[EntityUid, str]
+"""By entity, the count of `AuditCounts` that it belongs to."""
 
 
 class AuditVerbs(DiscoveryVerbs):
-    def counts(self, *, model: str) -> PartitionCounts:
-        found, after = AuditCounts(), None
-        while True:
-            page = self.audit_page(model=model, after=after, size=500, repair=False)
-            found, after = found + page, page.next_after
-            if after is None:
-                break
-        return PartitionCounts(
-            entities=found.examined,
-            embedded=found.embedded + found.stale,
-            nothing_to_embed=found.nothing_to_embed,
-            excluded=found.excluded,
-        )
-
     def audit_page(
         self,
         *,
@@ -47,26 +46,36 @@ class AuditVerbs(DiscoveryVerbs):
         sample: int = 0,
     ) -> AuditPage:
         check_limit(size)
-        page = self._next(model, after=after or START, size=size)
-        found = Counter(defect for entity, defect in page if entity.text)
-        return AuditPage(
-            embedded=found[None],
-            missing=found[VectorDefect.MISSING],
-            stale=found[VectorDefect.STALE],
-            wrong_model=found[VectorDefect.WRONG_MODEL],
-            wrong_dimension=found[VectorDefect.WRONG_DIMENSION],
-            nothing_to_embed=len(page) - found.total(),
-            next_after=page[-1][0].uid if len(page) == size else None,
-        )
 
-    def exchange_markers(self, queued: Mapping[EntityUid, str]) -> int:
-        return 0
+        def read(tx: GraphTransaction) -> tuple[ModelRecord | None, list[Known]]:
+            record = find_model(tx, model)
+            statement, of = tx.statements.NEXT_WITH_LABELS, property_of(record)
+            return record, tx.known(statement, of=of, after=after or START, size=size)
 
-    def mark_nothing_to_embed(
-        self, uids: Sequence[EntityUid], *, model: str
-    ) -> tuple[EntityUid, ...]:
-        found = self._graph.read(lambda tx: tx.read_entities(sorted(set(uids)))) if uids else []
-        return tuple(entity.uid for entity in found if entity.is_valid and not entity.text)
+        record, page = self._graph.read(read)
+        found = {known.entity.uid: _finding(known, record) for known in page}
+        if record is not None and sample:
+            found |= self._check_sample(found, record, size=sample, repair=repair)
+        is_last = len(page) < size
+        counts = AuditCounts(**Counter(found.values()))
+        if repair and record is not None:
+            changes = self._set_right([k.entity.uid for k in page if not is_right(k, record)])
+            counts += _counted_changes(changes)
+        if is_last:
+            counts += self._graph.end_audit(of=property_of(record), repair=repair)
+        next_after = None if is_last else page[-1].entity.uid
+        return AuditPage(**asdict(counts), next_after=next_after)
+
+    def _check_sample(
+        self, found: Findings, record: ModelRecord, *, size: int, repair: bool
+    ) -> Findings:
+        """What is wrong with the numbers of some of the vectors; those are disowned."""
+        have = [uid for uid, finding in found.items() if finding in ("embedded", "stale")]
+        asked = sorted(random.sample(have, min(size, len(have))))
+        wrong = self._graph.read(lambda tx: _problems(tx, asked, record)) if asked else {}
+        if wrong and repair:
+            self._graph.write(partial(_disown, uids=sorted(wrong), record=record))
+        return wrong
 
     # -- what was recorded --------------------------------------------------------------------
 
@@ -84,6 +93,53 @@ class AuditVerbs(DiscoveryVerbs):
         self.save_cursor(_cursor_of(record.model), EntityUid(json.dumps(passes)))
 
 
+def _finding(known: Known, record: ModelRecord | None) -> str:
+    """The count that the entity belongs to."""
+    entity = known.entity
+    if not entity.is_valid:
+        return "excluded"
+    if not entity.text:
+        return "nothing_to_embed"
+    defect = defect_of(entity, known.facts[property_of(record)], record)
+    return "embedded" if defect is None else defect.name.lower()
+
+
+def _counted_changes(changes: Sequence[Change]) -> AuditCounts:
+    return AuditCounts(
+        repaired=sum(_partition(one.labels) != _partition(one.labels_before) for one in changes),
+        marked=sum(one.labels.marked and not one.labels_before.marked for one in changes),
+    )
+
+
+def _partition(labels: Labels) -> Labels:
+    return replace(labels, marked=False, queued=False)
+
+
+def _problems(tx: GraphTransaction, uids: Uids, record: ModelRecord) -> Findings:
+    found: Findings = {}
+    for part in in_batches(uids, tx.read_batch):
+        for row in tx.all(tx.statements.READ_VECTORS, of=record.vector_property, uids=part):
+            vector = tx.vector_of(row).vector
+            if vector_problem(vector, dimensions=record.dimensions):
+                is_sized = vector.shape == (record.dimensions,)
+                found[EntityUid(row["uid"])] = "invalid" if is_sized else "wrong_dimension"
+    return found
+
+
+def _disown(tx: GraphTransaction, *, uids: Uids, record: ModelRecord) -> None:
+    """Read again under lock: the vector may have been written meanwhile."""
+    models, of = tx.models(), record.vector_property
+    locked = tx.lock_entities(uids, of=[m.vector_property for m in models], measure=False)
+    wrong = _problems(tx, uids, record)
+    tx.save(
+        [
+            replace(change_of(replace(one, facts={**one.facts, of: None}), models), disowned=(of,))
+            for one in locked
+            if one.entity.uid in wrong
+        ]
+    )
+
+
 def _cursor_of(model: str) -> str:
     return f"audit of {model}"
 
@@ -99,9 +155,5 @@ def _read_pass(stored: dict[str, Any] | None) -> AuditPass | None:
         started_at=from_ms(stored["started_at"]),
         counts=AuditCounts(**stored["counts"]),
         after=stored["after"],
-        ended_at=_time(stored["ended_at"]),
+        ended_at=time_or_none(stored["ended_at"]),
     )
-
-
-def _time(stored: int | None) -> datetime | None:
-    return None if stored is None else from_ms(stored)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 
 from embed_pipeline.domain.embedding import (
     Bookmark,
     Candidate,
     Coverage,
     Discovery,
+    ModelRecord,
     Page,
     VectorDefect,
     check_limit,
@@ -17,8 +18,10 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.stores.graph.models import GraphPart, find_model, property_in, property_of
-from embed_pipeline.stores.graph.transaction import GraphTransaction, Statements, WithFacts
+from embed_pipeline.domain.partition import PartitionCounts
+from embed_pipeline.stores.graph.labels import LabelVerbs, is_right
+from embed_pipeline.stores.graph.models import find_model, property_of
+from embed_pipeline.stores.graph.transaction import GraphTransaction, Known, Statements
 
 PAGE = 500
 """Rows of a page whose size the caller did not choose: texts can be long, so memory stays small."""
@@ -26,30 +29,29 @@ PAGE = 500
 WINDOW, GROWTH = 2_000, 4
 """Keys that one read for missing vectors goes through at most, and how windows grow to that."""
 
+FEW = 20_000
+"""Missing ones that are sorted by key to find the next of them."""
+
 START = EntityUid("")
 """Every key is a string that is not empty; nodes with another key are not entities."""
+
+LACKING = frozenset(VectorDefect) - {VectorDefect.STALE}
 
 Classified = tuple[Entity, VectorDefect | None]
 
 
-class DiscoveryVerbs(GraphPart):
+class DiscoveryVerbs(LabelVerbs):
     def entities_without_embeddings(
         self, limit: int = 10, *, model: str, after: Bookmark | None = None
     ) -> Discovery:
         check_limit(limit)
+        record = self._graph.read(lambda tx: find_model(tx, model))
         marked: list[Entity] = []
         start = after.uid if after else START
         if after is None or after.marked:
-            marked = self._graph.read(
-                lambda tx: tx.entities(
-                    tx.statements.MARKED_WITHOUT_VECTOR,
-                    of=property_in(tx, model),
-                    after=start,
-                    size=limit,
-                )
-            )
+            marked = self._marked(record, LACKING, after=start, limit=limit)
             start = START
-        others = self._unmarked_without_vector(limit - len(marked), model=model, after=start)
+        others = self._unmarked(record, after=start, limit=limit - len(marked))
         # What a writer unmarked between the two reads would otherwise be there twice.
         seen = {entity.uid for entity in marked}
         last = (marked + others)[-1:]
@@ -59,50 +61,75 @@ class DiscoveryVerbs(GraphPart):
             bookmark=None if is_last else Bookmark(uid=last[0].uid, marked=not others),
         )
 
-    def _unmarked_without_vector(self, limit: int, *, model: str, after: EntityUid) -> list[Entity]:
-        """Window by window: however large the graph, each transaction is short.
+    def changed_entities(
+        self, *, model: str, limit: int, after: EntityUid | None = None
+    ) -> tuple[Entity, ...]:
+        check_limit(limit)
+        record = self._graph.read(lambda tx: find_model(tx, model))
+        return tuple(self._marked(record, {VectorDefect.STALE}, after=after or START, limit=limit))
 
-        The first window is as long as the limit, which is enough where nothing is embedded yet.
+    def _marked(
+        self, record: ModelRecord | None, wanted: Set[VectorDefect], *, after: EntityUid, limit: int
+    ) -> list[Entity]:
+        """Marked entities with such a vector; the labels of others are set right on the way."""
+
+        def read(tx: GraphTransaction) -> tuple[list[Known], EntityUid | None]:
+            page = tx.known(
+                tx.statements.MARKED_WITH_FACTS, of=property_of(record), after=last, size=size
+            )
+            return page, page[-1].entity.uid if len(page) == size else None
+
+        found: list[Entity] = []
+        last: EntityUid | None = after
+        size = min(limit, PAGE)
+        while last is not None and len(found) < limit:
+            page, last = self._graph.read(read)
+            found.extend(self._lacking(page, record, wanted))
+            size = min(size * GROWTH, PAGE)
+        return found[:limit]
+
+    def _unmarked(
+        self, record: ModelRecord | None, *, after: EntityUid, limit: int
+    ) -> list[Entity]:
+        """Few are found by their missing labels, many by the key: a scan would sort them all.
+
+        Window by window: however large the graph, each transaction is short. The first window is
+        as long as the limit, which is enough where nothing is embedded yet.
         """
 
-        def read(tx: GraphTransaction) -> tuple[list[Entity], EntityUid | None]:
-            return tx.unmarked_without_vector(
-                of=property_in(tx, model),
-                after=last or START,
-                size=limit - len(found),
-                window=window,
-            )
+        def read(tx: GraphTransaction) -> tuple[list[Known], EntityUid | None]:
+            of, size = property_of(record), limit - len(found)
+            (row,) = tx.all(tx.statements.COUNT_LABELS, of=of)
+            missing = PartitionCounts(**dict(row)).missing
+            if not missing:
+                return [], None
+            if missing > FEW:
+                return tx.missing_in_window(of=of, after=last or START, size=size, window=window)
+            page = tx.known(tx.statements.MISSING, of=of, after=last, size=size)
+            return page, page[-1].entity.uid if len(page) == size else None
 
         found: list[Entity] = []
         last: EntityUid | None = after
         window = min(limit, WINDOW)
         while last is not None and len(found) < limit:
             page, last = self._graph.read(read)
-            found.extend(page)
+            found.extend(self._lacking(page, record, LACKING))
             window = min(window * GROWTH, WINDOW)
-        return found
+        return found[:limit]
 
-    def changed_entities(
-        self, *, model: str, limit: int, after: EntityUid | None = None
-    ) -> tuple[Entity, ...]:
-        """Marked ones whose vector is up to date are passed over, page after page."""
-        check_limit(limit)
+    def _lacking(
+        self, page: Sequence[Known], record: ModelRecord | None, wanted: Set[VectorDefect]
+    ) -> Iterator[Entity]:
+        """Those with a text whose vector has such a defect; every wrong label is set right.
 
-        def read(tx: GraphTransaction) -> list[WithFacts]:
-            return tx.with_facts(
-                tx.statements.MARKED_WITH_FACTS,
-                of=property_in(tx, model),
-                after=last or START,
-                size=PAGE,
-            )
-
-        found: list[Entity] = []
-        last: EntityUid | None = after or START
-        while last is not None and len(found) < limit:
-            page = self._graph.read(read)
-            found.extend(e for e, facts in page if facts and facts.version != e.version)
-            last = page[-1][0].uid if len(page) == PAGE else None
-        return tuple(found[:limit])
+        Otherwise an entity that needs nothing would be met again and again.
+        """
+        if record is not None:
+            self._set_right([known.entity.uid for known in page if not is_right(known, record)])
+        for known in page:
+            entity, facts = known.entity, known.facts[property_of(record)]
+            if entity.is_valid and entity.text and defect_of(entity, facts, record) in wanted:
+                yield entity
 
     def mark_changed(self) -> int:
         return self._graph.mark_changed()
@@ -162,8 +189,9 @@ class DiscoveryVerbs(GraphPart):
 
         def read(tx: GraphTransaction) -> list[Classified]:
             record = find_model(tx, model)
-            found = tx.with_facts(choose(tx.statements), of=property_of(record), **asked)
-            return [(entity, defect_of(entity, facts, record)) for entity, facts in found]
+            of = property_of(record)
+            found = tx.known(choose(tx.statements), of=of, **asked)
+            return [(one.entity, defect_of(one.entity, one.facts[of], record)) for one in found]
 
         return self._graph.read(read)
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
-from embed_pipeline.domain.embedding import Created, check_limit, defect_of
+from embed_pipeline.domain.embedding import Created, ModelRecord, check_limit, defect_of
 from embed_pipeline.domain.entity import Entity, EntityMapping, NewEntity, check_entities, merged
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.stores.graph.models import (
-    GraphPart,
-    find_model,
-    has_vectors_of,
-    named,
-    property_of,
+from embed_pipeline.domain.partition import Labels, labels_for
+from embed_pipeline.stores.graph.labels import change_of, set_right
+from embed_pipeline.stores.graph.models import GraphPart, find_model, named, property_of
+from embed_pipeline.stores.graph.transaction import (
+    Change,
+    GraphTransaction,
+    Known,
+    Uids,
+    in_batches,
 )
-from embed_pipeline.stores.graph.transaction import GraphTransaction, in_batches
+
+NEW = Labels(marked=True)
 
 
 class EntityVerbs(GraphPart):
@@ -36,8 +41,7 @@ class EntityVerbs(GraphPart):
         if not uids:
             return ()
         asked = sorted(set(uids))
-        rows = self._graph.write(lambda tx: tx.all(tx.statements.SOFT_DELETE, uids=asked))
-        return tuple(sorted(EntityUid(row["uid"]) for row in rows))
+        return self._graph.write(partial(_soft_delete, uids=asked))
 
     def get_entity(self, uid: EntityUid) -> Entity | None:
         return self.read_entities([uid]).get(uid)
@@ -63,13 +67,18 @@ def _create(
 ) -> list[Created]:
     """Those that are there already are not locked: many callers may name them at once."""
     record = find_model(tx, model)
+    of = property_of(record)
     wanted: dict[EntityUid, Entity] = {}
     for new in part:
         wanted.setdefault(new.identity, merged(new, None, mapping=mapping))
-    found = tx.create_missing([wanted[uid] for uid in sorted(wanted)], of=property_of(record))
+    changes = [
+        Change(entity=e, labels=labels_for(e, {}, (), NEW)) for _, e in sorted(wanted.items())
+    ]
     there = {
-        entity.uid: _kept(entity, embedded=defect_of(entity, facts, record) is None)
-        for entity, facts in found
+        known.entity.uid: _kept(
+            known.entity, embedded=defect_of(known.entity, known.facts[of], record) is None
+        )
+        for known in tx.create_missing(changes, of=of)
     }
     made: list[Created] = []
     for new in part:
@@ -88,35 +97,47 @@ def _upsert(
 ) -> list[Created]:
     models = tx.models()
     record = named(models, model)
-    taking = [m for m in models if m.takes_vectors]
     own = property_of(record)
-    locked = tx.lock_entities(
-        sorted({new.identity for new in part}),
-        of=sorted({own, *(m.vector_property for m in taking)}),
-        create=True,
-    )
-    before = {entity.uid: entity for entity, _ in locked}
-    facts = {entity.uid: facts for entity, facts in locked}
-    current = dict(before)
+    locked = {
+        known.entity.uid: known
+        for known in tx.lock_entities(
+            sorted({new.identity for new in part}),
+            of=sorted({own, *(m.vector_property for m in models)}),
+            create=True,
+        )
+    }
+    current = {uid: known.entity for uid, known in locked.items()}
     made: list[Created] = []
     for new in part:
         existing = current.get(new.identity)
         entity = merged(new, existing, mapping=mapping)
         current[entity.uid] = entity
+        facts = locked[entity.uid].facts if entity.uid in locked else {}
         made.append(
             Created(
                 entity=entity,
                 existing=existing is not None,
                 changed=entity != existing,
-                embedded=defect_of(entity, facts.get(entity.uid, {}).get(own), record) is None,
+                embedded=defect_of(entity, facts.get(own), record) is None,
             )
         )
     changed = {one.entity.uid: current[one.entity.uid] for one in made if one.changed}
-    if changed:
-        tx.save_entities([(entity, before.get(uid)) for uid, entity in changed.items()])
-    # A text may have come back to one whose vectors are still there. Without any model that takes
-    # vectors "every model has it" would hold for nothing.
-    complete = [u for u, e in changed.items() if has_vectors_of(e, facts.get(u, {}), taking)]
-    if taking and complete:
-        tx.all(tx.statements.CLEAR_MARKERS, uids=complete)
+    tx.save([_saved(entity, locked.get(uid), models) for uid, entity in changed.items()])
     return made
+
+
+def _saved(entity: Entity, before: Known | None, models: Sequence[ModelRecord]) -> Change:
+    """Marked, unless its text came back to vectors that are still there."""
+    if before is None:
+        return Change(entity=entity, labels=labels_for(entity, {}, models, NEW))
+    marked = replace(before.labels, marked=True)
+    change = change_of(replace(before, entity=entity, labels=marked), models)
+    return replace(change, before=before.entity, labels_before=before.labels)
+
+
+def _soft_delete(tx: GraphTransaction, *, uids: Uids) -> tuple[EntityUid, ...]:
+    """The vector stays: an entity that is revived with the same text needs no new one."""
+    rows = tx.all(tx.statements.SOFT_DELETE, uids=uids)
+    deleted = sorted(EntityUid(row["uid"]) for row in rows)
+    set_right(tx, uids=deleted)
+    return tuple(deleted)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from embed_pipeline import telemetry
 from embed_pipeline.domain.embedding import (
     FIRST_PROPERTY,
     ModelRecord,
-    VectorFacts,
     defect_of,
     first_record,
 )
-from embed_pipeline.domain.entity import Entity, EntityMapping
+from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.errors import ModelNotActive, RequestError
-from embed_pipeline.stores.graph.transaction import GraphDatabase, GraphTransaction
+from embed_pipeline.stores.graph.transaction import GraphDatabase, GraphTransaction, Known
 
 
 class GraphPart:
@@ -78,10 +77,6 @@ def property_of(record: ModelRecord | None) -> str:
     return record.vector_property if record else FIRST_PROPERTY
 
 
-def property_in(tx: GraphTransaction, model: str) -> str:
-    return property_of(find_model(tx, model))
-
-
 def taking_vectors(models: Iterable[ModelRecord], model: str) -> ModelRecord:
     record = named(models, model)
     if record is None or not record.takes_vectors:
@@ -90,8 +85,8 @@ def taking_vectors(models: Iterable[ModelRecord], model: str) -> ModelRecord:
     return record
 
 
-def has_vectors_of(
-    entity: Entity, facts: Mapping[str, VectorFacts | None], models: Iterable[ModelRecord]
-) -> bool:
+def has_vectors_of(known: Known, models: Iterable[ModelRecord]) -> bool:
     """Whether the entity has each model's vector of its current text."""
-    return all(defect_of(entity, facts.get(m.vector_property), m) is None for m in models)
+    return all(
+        defect_of(known.entity, known.facts.get(m.vector_property), m) is None for m in models
+    )

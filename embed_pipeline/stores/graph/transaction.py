@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -34,14 +34,12 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity, EntityMapping
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.partition import AuditCounts, Labels
 
 T = TypeVar("T")
 Uids = Sequence[EntityUid]
 Row = Any
 """What a backend's driver returns; columns are read by name."""
-
-WithFacts = tuple[Entity, VectorFacts | None]
-"""An entity, and what is known of its vector under the property that was asked for."""
 
 Scored = tuple[float, EntityUid]
 """The distance first, so that the smallest is the best and equal ones go by key."""
@@ -51,13 +49,16 @@ class Statements(Protocol):
     """Queries that every backend has; names of parameters and columns are the same in all."""
 
     FIND_BY_NAME: str
-    CLEAR_MARKERS: str
     SOFT_DELETE: str
     READ_WITH_FACTS: str
     NEXT_WITH_FACTS: str
+    NEXT_WITH_LABELS: str
     MARKED_WITH_FACTS: str
-    MARKED_WITHOUT_VECTOR: str
+    MARKED_AMONG: str
+    MISSING: str
+    COUNT_LABELS: str
     EMBEDDED_VERSIONS: str
+    READ_VECTORS: str
     VECTORS_OF_VERSIONS: str
     COUNT_SEARCHABLE: str
     READ_MODELS: str
@@ -65,6 +66,32 @@ class Statements(Protocol):
     READ_CURSOR: str
     SAVE_CURSOR: str
     PROBE: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """An entity, what is known of its vectors by property, and how it is labelled.
+
+    `labels` names the models of those properties only.
+    """
+
+    entity: Entity
+    facts: Mapping[str, VectorFacts | None]
+    labels: Labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What becomes of a locked entity; one that is new has nothing before."""
+
+    entity: Entity
+    labels: Labels
+    before: Entity | None = None
+    labels_before: Labels = field(default_factory=Labels)
+    dropped: tuple[str, ...] = ()
+    """Properties whose vector is removed."""
+    disowned: tuple[str, ...] = ()
+    """Properties whose vector stays, but is no longer taken for one of ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +130,9 @@ class GraphTransaction(ABC):
     def facts_of(self, row: Row) -> VectorFacts | None: ...
 
     @abstractmethod
+    def labels_of(self, row: Row, *, of: str) -> Labels: ...
+
+    @abstractmethod
     def vector_of(self, row: Row) -> StoredVector: ...
 
     def entities(
@@ -110,9 +140,15 @@ class GraphTransaction(ABC):
     ) -> list[Entity]:
         return [self.entity_of(row) for row in self.all(statement, of=of, **parameters)]
 
-    def with_facts(self, statement: str, *, of: str, **parameters: object) -> list[WithFacts]:
-        rows = self.all(statement, of=of, **parameters)
-        return [(self.entity_of(row), self.facts_of(row)) for row in rows]
+    def known(self, statement: str, *, of: str, **parameters: object) -> list[Known]:
+        return [self.known_of(row, of=of) for row in self.all(statement, of=of, **parameters)]
+
+    def known_of(self, row: Row, *, of: str) -> Known:
+        return Known(
+            entity=self.entity_of(row),
+            facts={of: self.facts_of(row)},
+            labels=self.labels_of(row, of=of),
+        )
 
     # -- entities ---------------------------------------------------------------------------
 
@@ -120,29 +156,31 @@ class GraphTransaction(ABC):
     def read_entities(self, uids: Uids) -> list[Entity]: ...
 
     @abstractmethod
-    def create_missing(self, entities: Sequence[Entity], *, of: str) -> list[WithFacts]:
-        """Create the entities whose key is new, marked. Return the others as they are, unlocked."""
+    def create_missing(self, changes: Sequence[Change], *, of: str) -> list[Known]:
+        """Create the entities whose key is new. Return the others as they are, unlocked."""
 
     @abstractmethod
     def lock_entities(
-        self, uids: Uids, *, of: Sequence[str], create: bool = False
-    ) -> list[tuple[Entity, Mapping[str, VectorFacts | None]]]:
+        self, uids: Uids, *, of: Sequence[str], create: bool = False, measure: bool = True
+    ) -> list[Known]:
         """The entities that are there, with the facts of each property; unchanged until the end.
 
         `create` locks new keys as well: they are left out of the answer, and must be saved.
+        Without `measure` the dimensions are not read: for them a server loads all numbers.
         """
 
     @abstractmethod
-    def save_entities(self, changes: Sequence[tuple[Entity, Entity | None]]) -> None:
-        """Write each entity over what was there before; it is valid and marked then."""
+    def save(self, changes: Sequence[Change]) -> None:
+        """Write what changed of locked entities; all that is saved with other texts is valid."""
 
     @abstractmethod
-    def unmarked_without_vector(
+    def missing_in_window(
         self, *, of: str, after: EntityUid, size: int, window: int
-    ) -> tuple[list[Entity], EntityUid | None]:
-        """Up to `size` of the next `window` keys, and the last key; None at the end of the graph.
+    ) -> tuple[list[Known], EntityUid | None]:
+        """As the statement `MISSING`, of the next `window` keys; and the last key of them, which is
+        None at the end of the graph.
 
-        A backend that passes by embedded entities cheaply may ignore the window.
+        A backend that passes by other entities cheaply may ignore the window.
         """
 
     # -- vectors and models -----------------------------------------------------------------
@@ -151,7 +189,7 @@ class GraphTransaction(ABC):
     def write_vectors(
         self, writes: Sequence[VectorWrite], *, record: ModelRecord, unmark: Collection[EntityUid]
     ) -> None:
-        """Store the vectors of locked entities; those to `unmark` have them all now."""
+        """Store and label the vectors of locked entities; those to `unmark` have them all now."""
 
     def models(self, *, lock: bool = False) -> tuple[ModelRecord, ...]:
         """By registration; `lock` keeps other registrations out until the end."""
@@ -188,6 +226,10 @@ class GraphDatabase(ABC):
     def mark_changed(self) -> int:
         """Mark what other programs changed, by their time of change; how many. Only some can."""
         return 0
+
+    @abstractmethod
+    def end_audit(self, *, of: str, repair: bool) -> AuditCounts:
+        """What a walk by key cannot meet: entities without a usable key, and miscounted labels."""
 
     @abstractmethod
     def ensure_indexes(self, record: ModelRecord, *, check_only: bool = False) -> None:

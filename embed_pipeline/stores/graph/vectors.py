@@ -17,14 +17,15 @@ from embed_pipeline.domain.embedding import (
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import StoreOverloaded
-from embed_pipeline.stores.graph.models import GraphPart, find_model, has_vectors_of, taking_vectors
+from embed_pipeline.stores.graph.labels import LabelVerbs
+from embed_pipeline.stores.graph.models import find_model, has_vectors_of, taking_vectors
 from embed_pipeline.stores.graph.transaction import GraphTransaction, Row, in_batches
 
 Current = dict[EntityUid, Entity]
 """The valid entities of a write, as they were under its lock."""
 
 
-class VectorVerbs(GraphPart):
+class VectorVerbs(LabelVerbs):
     def embedded_versions(
         self, uids: Sequence[EntityUid], *, model: str
     ) -> Mapping[EntityUid, str]:
@@ -34,6 +35,8 @@ class VectorVerbs(GraphPart):
             return tx.all(known, uids=list(uids), **_of(record)) if record else []
 
         rows = self._graph.read(read) if uids else []
+        # A vector without its label counts as missing, and would be asked for again and again.
+        self._set_right([EntityUid(row["uid"]) for row in rows if not row["labelled"]])
         return {EntityUid(row["uid"]): row["version"] for row in rows}
 
     def vectors_of_versions(
@@ -103,18 +106,16 @@ def _write(
     check_writes(unchecked, record)
     others = [m for m in models if m.takes_vectors and m is not record]
     locked = {
-        entity.uid: (entity, facts)
-        for entity, facts in tx.lock_entities(
-            _uids(writes), of=sorted(m.vector_property for m in others)
-        )
-        if entity.is_valid
+        known.entity.uid: known
+        for known in tx.lock_entities(_uids(writes), of=sorted(m.vector_property for m in others))
+        if known.entity.is_valid
     }
-    landing = [w for w in writes if w.uid in locked and locked[w.uid][0].texts == w.texts]
+    landing = [w for w in writes if w.uid in locked and locked[w.uid].entity.texts == w.texts]
     # This model has it now; the others may not.
-    unmark = {w.uid for w in landing if has_vectors_of(*locked[w.uid], others)}
+    unmark = {w.uid for w in landing if has_vectors_of(locked[w.uid], others)}
     if landing:
         tx.write_vectors(landing, record=record, unmark=unmark)
-    return {uid: entity for uid, (entity, _) in locked.items()}
+    return {uid: known.entity for uid, known in locked.items()}
 
 
 def _uids(writes: Iterable[VectorWrite]) -> tuple[EntityUid, ...]:

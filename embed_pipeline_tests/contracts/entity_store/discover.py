@@ -106,6 +106,7 @@ class DiscoverContract:
     ) -> None:
         add_embedded(store, 1)
         backend.drop_vector(uid(1))
+        store.audit_page(model=MODEL, after=None, size=10)
 
         assert keys(store.entities_without_embeddings(model=MODEL).entities) == [uid(1)]
 

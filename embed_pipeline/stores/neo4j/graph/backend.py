@@ -1,13 +1,13 @@
 """The graph in Neo4j: the mapped label of a database that other programs use too.
 
-Nothing of theirs is touched: the marker label, the properties around a vector and the nodes
-`:EmbeddingModel`, `:EmbeddingCursor` and `:EmbeddingGraph` are ours, the mapped properties are
-written only when a caller says so.
+Nothing of theirs is touched: the labels that say where an entity stands, the properties around a
+vector and the nodes `:EmbeddingModel`, `:EmbeddingCursor` and `:EmbeddingGraph` are ours, the
+mapped properties are written only when a caller says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from embed_pipeline.domain.embedding import (
@@ -16,27 +16,38 @@ from embed_pipeline.domain.embedding import (
     StoredVector,
     VectorFacts,
     VectorWrite,
+    embedded_label,
 )
 from embed_pipeline.domain.entity import Entity, EntityMapping
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.partition import NO_KEY, AuditCounts, Labels
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
 from embed_pipeline.stores.graph.transaction import (
+    Change,
     Counts,
     GraphDatabase,
     GraphTransaction,
+    Known,
     Scored,
     Search,
     Uids,
-    WithFacts,
     in_batches,
 )
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
-from embed_pipeline.stores.neo4j.graph import cypher, rows
+from embed_pipeline.stores.neo4j.graph import cypher, cypher_labels, rows
 from embed_pipeline.stores.neo4j.graph.changes import mark_changed
-from embed_pipeline.stores.neo4j.graph.mapping import filled, vector_names
+from embed_pipeline.stores.neo4j.graph.mapping import (
+    EXCLUDED,
+    MARKER,
+    NOTHING,
+    QUEUED,
+    filled,
+    vector_names,
+)
 from embed_pipeline.stores.neo4j.graph.search import KeptCounts, VectorIndexes
 
 T = TypeVar("T")
+Values = Sequence[Any]
 
 
 class Neo4jGraphTransaction(GraphTransaction):
@@ -77,36 +88,49 @@ class Neo4jGraphTransaction(GraphTransaction):
             for values in self._collected(cypher.READ_ENTITIES, uids=part)
         ]
 
-    def create_missing(self, entities: Sequence[Entity], *, of: str) -> list[WithFacts]:
-        changes = [rows.changed_row(entity, None, self._mapping) for entity in entities]
-        return [
-            (rows.entity_of(values, self._mapping), rows.facts_of(facts))
-            for values, facts in self._collected(cypher.CREATE_MISSING, of=of, rows=changes)
-        ]
+    def labels_of(self, row: Row, *, of: str) -> Labels:
+        return rows.labels_of(row["labels"], of=[of])
+
+    def create_missing(self, changes: Sequence[Change], *, of: str) -> list[Known]:
+        changed = [rows.change_row(change, self._mapping) for change in changes]
+        found = self._collected(cypher.CREATE_MISSING, of=of, rows=changed)
+        return [self._known(entity, [facts], labels, of=[of]) for entity, facts, labels in found]
 
     def lock_entities(
-        self, uids: Uids, *, of: Sequence[str], create: bool = False
-    ) -> list[tuple[Entity, Mapping[str, VectorFacts | None]]]:
-        statement = cypher.LOCK_OR_CREATE if create else cypher.LOCK_ENTITIES
+        self, uids: Uids, *, of: Sequence[str], create: bool = False, measure: bool = True
+    ) -> list[Known]:
+        lock = cypher.LOCK_ENTITIES if measure else cypher.LOCK_UNMEASURED
         vectors = [vector_names(name).as_parameter() for name in of]
-        return [
-            (
-                rows.entity_of(values, self._mapping),
-                dict(zip(of, map(rows.facts_of, all_facts), strict=True)),
-            )
-            for values, all_facts in self._collected(statement, uids=uids, vectors=vectors)
-        ]
+        found = self._collected(
+            cypher.LOCK_OR_CREATE if create else lock, uids=uids, vectors=vectors
+        )
+        return [self._known(entity, facts, labels, of=of) for entity, facts, labels in found]
 
-    def save_entities(self, changes: Sequence[tuple[Entity, Entity | None]]) -> None:
-        changed = [rows.changed_row(entity, before, self._mapping) for entity, before in changes]
-        self.all(cypher.SAVE_ENTITIES, rows=changed)
+    def _known(
+        self,
+        entity: Sequence[Any],
+        facts: Sequence[Any],
+        labels: Sequence[Any],
+        *,
+        of: Sequence[str],
+    ) -> Known:
+        return Known(
+            entity=rows.entity_of(entity, self._mapping),
+            facts=dict(zip(of, map(rows.facts_of, facts), strict=True)),
+            labels=rows.labels_of(labels, of=of),
+        )
 
-    def unmarked_without_vector(
+    def save(self, changes: Sequence[Change]) -> None:
+        if changes:
+            changed = [rows.change_row(change, self._mapping) for change in changes]
+            self.all(cypher.SAVE_CHANGES, rows=changed)
+
+    def missing_in_window(
         self, *, of: str, after: EntityUid, size: int, window: int
-    ) -> tuple[list[Entity], EntityUid | None]:
-        statement = cypher.UNMARKED_WITHOUT_VECTOR
+    ) -> tuple[list[Known], EntityUid | None]:
+        statement = cypher.MISSING_IN_WINDOW
         (row,) = self.all(statement, of=of, after=after, size=size, window=window)
-        found = [rows.entity_of(values, self._mapping) for values in row["found"]]
+        found = [self._known(e, [facts], labels, of=[of]) for e, facts, labels in row["found"]]
         return found, row["last"] if row["examined"] == window else None
 
     def write_vectors(
@@ -163,6 +187,28 @@ class Neo4jGraph(GraphDatabase):
 
     def nearest(self, search: Search) -> tuple[list[Scored], int]:
         return self._indexes.nearest(search)
+
+    def end_audit(self, *, of: str, repair: bool) -> AuditCounts:
+        """Where every node has a key, only the labels of other nodes are looked for."""
+        (row,) = self.read(lambda tx: tx.all(cypher_labels.COUNT_KEYS, of=of))
+        keyless = max(row["nodes"] - row["entities"], 0)
+        strays = (embedded_label(of), NOTHING, EXCLUDED, MARKER, QUEUED)
+        statements = [cypher_labels.remove_stray(label) for label in strays]
+        if keyless:
+            statements.append(cypher_labels.EXCLUDE_KEYLESS)
+        repaired = sum(self._repair(s, of=of) for s in statements) if repair else 0
+        return AuditCounts(excluded=keyless, repaired=repaired)
+
+    def _repair(self, statement: str, *, of: str) -> int:
+        """All that the statement finds, a transaction per batch."""
+        repaired, last = 0, self.entities_per_write
+        while last == self.entities_per_write:
+            (row,) = self.write(
+                lambda tx: tx.all(statement, of=of, size=self.entities_per_write, reason=NO_KEY)
+            )
+            last = row["repaired"]
+            repaired += last
+        return repaired
 
     def ensure_indexes(self, record: ModelRecord, *, check_only: bool = False) -> None:
         """Once in a process: every run asks."""

@@ -8,6 +8,17 @@ procedure stores them as float32.
 
 from __future__ import annotations
 
+from embed_pipeline.stores.neo4j.graph import cypher_labels
+
+COUNT_LABELS = cypher_labels.COUNT_LABELS
+MARKED_AMONG = cypher_labels.MARKED_AMONG
+MARKED_WITH_FACTS = cypher_labels.MARKED_WITH_FACTS
+MISSING = cypher_labels.MISSING
+MISSING_IN_WINDOW = cypher_labels.MISSING_IN_WINDOW
+NEXT_WITH_FACTS = cypher_labels.NEXT_WITH_FACTS
+NEXT_WITH_LABELS = cypher_labels.NEXT_WITH_LABELS
+READ_WITH_FACTS = cypher_labels.READ_WITH_FACTS
+
 # -- entities -------------------------------------------------------------------------------
 
 # A second creator waits at the key's constraint, so a key is created once. `_new` marks what this
@@ -16,12 +27,12 @@ from __future__ import annotations
 CREATE_MISSING = """
 UNWIND $rows AS row
 MERGE (e:{entity} {{{key}: row.uid}})
-ON CREATE SET e += row.properties, e:{marker}, e._new = true
+ON CREATE SET e += row.properties, e:$(row.add), e._new = true
 WITH e, e._new IS NOT NULL AS is_new
 FOREACH (_ IN CASE WHEN is_new THEN [true] ELSE [] END | REMOVE e._new)
 WITH e WHERE NOT is_new
-WITH {read}, {facts}
-RETURN collect([entity, facts]) AS found
+WITH {read}, {facts}, {labels}
+RETURN collect([entity, facts, labels]) AS found
 """
 
 LOCK_OR_CREATE = """
@@ -31,31 +42,28 @@ ON CREATE SET e._new = true
 SET e._lock = true
 WITH e, e._new IS NOT NULL AS is_new
 REMOVE e._lock, e._new
-WITH is_new, {read}, {all_facts}
+WITH is_new, {read}, {all_facts}, {labels}
 WHERE NOT is_new
-RETURN collect([entity, facts]) AS found
+RETURN collect([entity, facts, labels]) AS found
 """
 
 LOCK_ENTITIES = """
 UNWIND $uids AS uid
 MATCH (e:{entity} {{{key}: uid}})
 SET e._lock = true REMOVE e._lock
-WITH {read}, {all_facts}
-RETURN collect([entity, facts]) AS found
+WITH {read}, {all_facts}, {labels}
+RETURN collect([entity, facts, labels]) AS found
 """
+
+LOCK_UNMEASURED = LOCK_ENTITIES.replace("all_facts", "all_unmeasured")
 
 # A property that is null in the map is removed; those that are not in it stay as they are.
-SAVE_ENTITIES = """
+SAVE_CHANGES = """
 UNWIND $rows AS row
 MATCH (e:{entity} {{{key}: row.uid}})
-SET e += row.properties, e:{marker}
-REMOVE e.{valid_to}
-"""
-
-CLEAR_MARKERS = """
-UNWIND $uids AS uid
-MATCH (e:{entity} {{{key}: uid}})
-REMOVE e:{marker}
+SET e += row.properties
+SET e:$(row.add)
+REMOVE e:$(row.remove)
 """
 
 SOFT_DELETE = """
@@ -83,49 +91,6 @@ ORDER BY e.{valid_to} IS NOT NULL, e.{key}
 LIMIT $limit
 """
 
-# -- discovery: the indexes are named, so that a planner without statistics uses them ---------
-
-MARKED_WITHOUT_VECTOR = """
-MATCH (e:{marker}) USING INDEX SEEK e:{marker}({key})
-WHERE e.{key} > $after AND e:{entity} AND e.{valid_to} IS NULL AND e.{vector} IS NULL
-WITH e ORDER BY e.{key} LIMIT $size
-RETURN {read}
-"""
-
-# A window of keys, and what is missing in it: among many embedded ones a scan would not end.
-UNMARKED_WITHOUT_VECTOR = """
-MATCH (e:{entity}) USING INDEX SEEK e:{entity}({key})
-WHERE e.{key} > $after
-WITH e ORDER BY e.{key} LIMIT $window
-WITH collect(e) AS seen
-RETURN size(seen) AS examined, seen[-1].{key} AS last, COLLECT {{
-    UNWIND seen AS e
-    WITH e WHERE NOT e:{marker} AND e.{valid_to} IS NULL AND e.{vector} IS NULL
-    WITH {read}
-    RETURN entity LIMIT $size
-}} AS found
-"""
-
-MARKED_WITH_FACTS = """
-MATCH (e:{marker}) USING INDEX SEEK e:{marker}({key})
-WHERE e.{key} > $after AND e:{entity} AND e.{valid_to} IS NULL AND e.{vector} IS NOT NULL
-WITH e ORDER BY e.{key} LIMIT $size
-RETURN {read}, {facts}
-"""
-
-NEXT_WITH_FACTS = """
-MATCH (e:{entity}) USING INDEX SEEK e:{entity}({key})
-WHERE e.{key} > $after AND e.{valid_to} IS NULL
-WITH e ORDER BY e.{key} LIMIT $size
-RETURN {read}, {facts}
-"""
-
-READ_WITH_FACTS = """
-UNWIND $uids AS uid
-MATCH (e:{entity} {{{key}: uid}}) WHERE e.{valid_to} IS NULL
-RETURN {read}, {facts}
-"""
-
 # -- stored vectors -------------------------------------------------------------------------
 
 WRITE_VECTORS = """
@@ -133,8 +98,17 @@ UNWIND $rows AS row
 MATCH (e:{entity} {{{key}: row.uid}})
 CALL db.create.setNodeVectorProperty(e, $vector_property, row.vector)
 SET e.{vector_model} = $model, e.{vector_version} = row.version,
-    e.{embedded_at} = coalesce($now, timestamp()), e.{truncated} = row.truncated
-FOREACH (_ IN row.unmark | REMOVE e:{marker})
+    e.{embedded_at} = coalesce($now, timestamp()), e.{truncated} = row.truncated,
+    e:{embedded}
+REMOVE e:{nothing}:{excluded}, e.{reason}
+FOREACH (_ IN row.unmark | REMOVE e:{marker}:{queued})
+"""
+
+READ_VECTORS = """
+UNWIND $uids AS uid
+MATCH (e:{entity} {{{key}: uid}}) WHERE e.{vector} IS NOT NULL
+WITH uid, e.{vector} AS vector
+RETURN uid, CASE WHEN {is_vector} THEN vector ELSE [] END AS vector, false AS truncated
 """
 
 # The index is named: otherwise the planner might scan all versions for the keys.
@@ -143,7 +117,8 @@ UNWIND $uids AS uid
 MATCH (e:{entity} {{{key}: uid}}) USING INDEX SEEK e:{entity}({key})
 WHERE e.{vector_model} = $model AND e.{vector_version} IS NOT NULL
   AND {dimensions} = $dimensions
-RETURN e.{key} AS uid, e.{vector_version} AS version
+RETURN e.{key} AS uid, e.{vector_version} AS version,
+       e:{embedded} OR e.{valid_to} IS NOT NULL AS labelled
 """
 
 # One seek per version: a text that thousands share is read once, not thousands of times.

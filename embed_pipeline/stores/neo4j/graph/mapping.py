@@ -1,7 +1,8 @@
 """The mapped label and properties as Cypher reads them: the only text ever put into a query.
 
-Ours on a node: the marker label, and beside each vector its model, version, time and whether
-its text was cut. Their names follow the vector's, because a graph may hold several models.
+Ours on a node: the labels below, one for each model that it has a vector of, and beside each
+vector its model, version, time and whether its text was cut. Their names follow the vector's,
+because a graph may hold several models.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from embed_pipeline.domain.embedding import FIRST_PROPERTY
+from embed_pipeline.domain.embedding import FIRST_PROPERTY, embedded_label
 from embed_pipeline.domain.entity import EntityMapping
 
-MARKER = "NeedsEmbedding"
+MARKER, QUEUED = "NeedsEmbedding", "EmbeddingQueued"
+NOTHING, EXCLUDED = "NothingToEmbed", "EmbeddingExcluded"
+REASON = "embedding_excluded"
+"""The property that says why an entity is excluded."""
 
 # Cypher 5 reads `\u0060` as a backtick before it parses, so doubling backticks is not enough.
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
@@ -25,6 +29,18 @@ _IS_VECTOR = "vector IS :: LIST<FLOAT NOT NULL>"
 # The comprehension reads the property once: every mention of it would load all numbers again.
 _DIMENSIONS = f"head([vector IN [{{0}}] | CASE WHEN {_IS_VECTOR} THEN size(vector) ELSE 0 END])"
 _FACTS = "CASE WHEN {0} IS NULL THEN NULL ELSE [{1}, {2}, {3}] END"
+# To read a property by a computed name loads it, even to learn that it is there.
+_UNMEASURED = "CASE WHEN v.vector IN keys(e) THEN [e[v.model], e[v.version], null] END"
+_LABELS = f"""[[label IN labels(e) WHERE label STARTS WITH 'Embed'
+    OR label IN ['{MARKER}', '{NOTHING}']], e.{REASON}] AS labels"""
+_OURS = {
+    "marker": MARKER,
+    "queued": QUEUED,
+    "nothing": NOTHING,
+    "excluded": EXCLUDED,
+    "reason": REASON,
+    "labels": _LABELS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +52,11 @@ class VectorNames:
     version: str
     embedded_at: str
     truncated: str
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """What makes the vector one of ours."""
+        return self.model, self.version, self.embedded_at, self.truncated
 
     def as_parameter(self) -> dict[str, str]:
         return {"vector": self.vector, "model": self.model, "version": self.version}
@@ -61,8 +82,9 @@ def quoted(identifier: str) -> str:
 def filled(statement: str, mapping: EntityMapping, vector: str = FIRST_PROPERTY) -> str:
     """The statement with the names of the mapping and of one vector in it.
 
-    `{read}` is an entity as `entity_rows` reads it, `{facts}` what is known of its vector, and
-    `{all_facts}` the same for each of the parameter `$vectors`.
+    `{read}` is an entity as `rows` reads it, `{labels}` how it is labelled, `{facts}` what is known
+    of its vector, and `{all_facts}` the same for each of the parameter `$vectors`; `{unmeasured}`
+    and `{all_unmeasured}` leave the dimensions out. `{missing}` is of no part of the partition.
     """
     names = vector_names(vector)
     read = (mapping.key, mapping.name, mapping.entity_type, mapping.valid_to, *mapping.text)
@@ -72,9 +94,14 @@ def filled(statement: str, mapping: EntityMapping, vector: str = FIRST_PROPERTY)
     dimensions = _DIMENSIONS.format(vector_value)
     asked = ("e[v.vector]", "e[v.model]", "e[v.version]")
     each = _FACTS.format(*asked, _DIMENSIONS.format(asked[0]))
+    entity, embedded = quoted(mapping.label), quoted(embedded_label(vector))
     return statement.format(
-        marker=quoted(MARKER),
-        entity=quoted(mapping.label),
+        **_OURS,
+        embedded=embedded,
+        missing=f"{entity}&!{embedded}&!{NOTHING}&!{EXCLUDED}&!{MARKER}",
+        unmeasured=_FACTS.format(vector_value, model, version, "null") + " AS facts",
+        all_unmeasured=f"[v IN $vectors | {_UNMEASURED}] AS facts",
+        entity=entity,
         key=quoted(mapping.key),
         name=quoted(mapping.name),
         entity_type=quoted(mapping.entity_type),

@@ -8,19 +8,35 @@ caller gives a new one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import neo4j.time
 import numpy as np
 from neo4j.vector import Vector as BoltVector
 
-from embed_pipeline.domain.embedding import StoredVector, Vector, VectorFacts, VectorWrite
+from embed_pipeline.domain.embedding import (
+    StoredVector,
+    Vector,
+    VectorFacts,
+    VectorWrite,
+    embedded_label,
+)
 from embed_pipeline.domain.entity import Entity, EntityMapping, TextValue
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.partition import Labels
 from embed_pipeline.stores.encoding import INVALID_TIME
+from embed_pipeline.stores.graph.transaction import Change
 from embed_pipeline.stores.neo4j.driver.database import Row
 from embed_pipeline.stores.neo4j.driver.times import moment_of
+from embed_pipeline.stores.neo4j.graph.mapping import (
+    EXCLUDED,
+    MARKER,
+    NOTHING,
+    QUEUED,
+    REASON,
+    vector_names,
+)
 
 
 def entity_of(values: Sequence[Any], mapping: EntityMapping) -> Entity:
@@ -46,16 +62,57 @@ def facts_of(values: Sequence[Any] | None) -> VectorFacts | None:
     )
 
 
-def changed_row(entity: Entity, existing: Entity | None, mapping: EntityMapping) -> Row:
+def labels_of(values: Sequence[Any], *, of: Collection[str]) -> Labels:
+    """Of the labels of models, those whose vectors were asked for."""
+    names, reason = values
+    return Labels(
+        embedded=frozenset(names).intersection(map(embedded_label, of)),
+        nothing_to_embed=NOTHING in names,
+        excluded=(_as_text(reason) or "") if EXCLUDED in names else None,
+        marked=MARKER in names,
+        queued=QUEUED in names,
+    )
+
+
+def change_row(change: Change, mapping: EntityMapping) -> Row:
     """What a save has to write: nothing that reads the same already, whatever its type there."""
+    before, after = _names(change.labels_before), _names(change.labels)
+    properties = _changed_properties(change.entity, change.before, mapping)
+    if change.labels.excluded != change.labels_before.excluded:
+        properties[REASON] = change.labels.excluded
+    for name in (*change.dropped, *change.disowned):
+        properties |= dict.fromkeys(vector_names(name).beside)
+    return {
+        "uid": change.entity.uid,
+        "properties": properties | dict.fromkeys(change.dropped),
+        "add": sorted(after - before),
+        "remove": sorted(before - after),
+    }
+
+
+def _names(labels: Labels) -> set[str]:
+    ours = {
+        NOTHING: labels.nothing_to_embed,
+        EXCLUDED: labels.excluded is not None,
+        MARKER: labels.marked,
+        QUEUED: labels.queued,
+    }
+    return {*labels.embedded, *(name for name, is_set in ours.items() if is_set)}
+
+
+def _changed_properties(
+    entity: Entity, existing: Entity | None, mapping: EntityMapping
+) -> dict[str, object]:
+    if entity is existing:
+        return {}
     after = _properties(entity, mapping)
     before = _properties(existing, mapping) if existing else {}
-    changed = {
+    changed: dict[str, object] = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in after.items()
         if value != before.get(name)
     }
-    return {"uid": entity.uid, "properties": changed}
+    return changed | {mapping.valid_to: None} if existing else changed
 
 
 def written_row(write: VectorWrite, *, unmark: bool, packed: bool) -> Row:

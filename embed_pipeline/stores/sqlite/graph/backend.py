@@ -7,9 +7,10 @@ read under the lock at a time.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from embed_pipeline.domain.embedding import (
     FIRST_PROPERTY,
@@ -20,19 +21,23 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity, EntityMapping
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.partition import AuditCounts, Labels
 from embed_pipeline.domain.reserved_names import SQLITE, refuse_misfits
 from embed_pipeline.ports.clock import Clock, SystemClock
 from embed_pipeline.stores.encoding import to_ms
 from embed_pipeline.stores.graph.transaction import (
+    Change,
     GraphDatabase,
     GraphTransaction,
+    Known,
     Scored,
     Search,
     Uids,
-    WithFacts,
 )
 from embed_pipeline.stores.sqlite.connection import Database, as_list
 from embed_pipeline.stores.sqlite.graph import rows, sql
+from embed_pipeline.stores.sqlite.graph.label_schema import model_schema
+from embed_pipeline.stores.sqlite.graph.mapping import filled
 from embed_pipeline.stores.sqlite.graph.schema import schema_for
 from embed_pipeline.stores.sqlite.graph.search import nearest
 
@@ -57,7 +62,7 @@ class SqliteGraphTransaction(GraphTransaction):
             name: as_list(value) if isinstance(value, list | tuple) else value
             for name, value in parameters.items()
         }
-        query = sql.filled(statement, self._mapping)
+        query = filled(statement, self._mapping, of)
         return self._connection.execute(
             query, {"property": of, "now": self._now} | bound
         ).fetchall()
@@ -74,40 +79,67 @@ class SqliteGraphTransaction(GraphTransaction):
     def read_entities(self, uids: Uids) -> list[Entity]:
         return self.entities(sql.READ_ENTITIES, uids=uids)
 
-    def create_missing(self, entities: Sequence[Entity], *, of: str) -> list[WithFacts]:
-        uids = [entity.uid for entity in entities]
-        found = self.with_facts(sql.READ_WITH_FACTS, of=of, uids=uids)
-        there = {entity.uid for entity, _ in found}
-        self.save_entities([(entity, None) for entity in entities if entity.uid not in there])
+    def labels_of(self, row: sqlite3.Row, *, of: str) -> Labels:
+        return rows.labels_of(row, of=of)
+
+    def create_missing(self, changes: Sequence[Change], *, of: str) -> list[Known]:
+        uids = [change.entity.uid for change in changes]
+        found = self.known(sql.READ_WITH_FACTS, of=of, uids=uids)
+        there = {known.entity.uid for known in found}
+        self.save([change for change in changes if change.entity.uid not in there])
         return found
 
     def lock_entities(
-        self, uids: Uids, *, of: Sequence[str], create: bool = False
-    ) -> list[tuple[Entity, Mapping[str, VectorFacts | None]]]:
-        if not of:
-            return [(entity, {}) for entity in self.read_entities(uids)]
-        found: dict[EntityUid, tuple[Entity, dict[str, VectorFacts | None]]] = {}
-        for name in of:
-            for entity, facts in self.with_facts(sql.READ_WITH_FACTS, of=name, uids=uids):
-                found.setdefault(entity.uid, (entity, {}))[1][name] = facts
+        self, uids: Uids, *, of: Sequence[str], create: bool = False, measure: bool = True
+    ) -> list[Known]:
+        found: dict[EntityUid, Known] = {}
+        for name in of or [FIRST_PROPERTY]:
+            for one in self.known(sql.READ_WITH_FACTS, of=name, uids=uids):
+                known = found.get(one.entity.uid, one)
+                labels = replace(known.labels, embedded=known.labels.embedded | one.labels.embedded)
+                found[one.entity.uid] = replace(
+                    known, facts={**known.facts, **one.facts}, labels=labels
+                )
         return list(found.values())
 
-    def save_entities(self, changes: Sequence[tuple[Entity, Entity | None]]) -> None:
-        values = (rows.saved_values(entity, self._mapping, now=self._now) for entity, _ in changes)
-        self._connection.executemany(sql.filled(sql.SAVE_ENTITY, self._mapping), values)
+    def save(self, changes: Sequence[Change]) -> None:
+        saved = [change for change in changes if change.entity is not change.before]
+        values = (rows.saved_values(change, self._mapping, now=self._now) for change in saved)
+        self._many(sql.SAVE_ENTITY, values)
+        existing = [change for change in changes if change.before is not None]
+        for of in self._vector_properties() if existing else ():
+            self._many(sql.SAVE_LABELS, (rows.label_values(c, of=of) for c in existing), of=of)
+        for statement, dropped in (
+            (sql.DROP_VECTOR, [(c.entity.uid, of) for c in existing for of in c.dropped]),
+            (sql.DISOWN_VECTOR, [(c.entity.uid, of) for c in existing for of in c.disowned]),
+        ):
+            self._many(statement, ({"uid": uid, "property": of} for uid, of in dropped))
 
-    def unmarked_without_vector(
+    def _many(self, statement: str, values: Iterable[Any], *, of: str = FIRST_PROPERTY) -> None:
+        self._connection.executemany(filled(statement, self._mapping, of), values)
+
+    def _vector_properties(self) -> list[str]:
+        return [record.vector_property for record in self.models()] or [FIRST_PROPERTY]
+
+    def missing_in_window(
         self, *, of: str, after: EntityUid, size: int, window: int
-    ) -> tuple[list[Entity], EntityUid | None]:
-        """To the end of the graph: only keys are read of entities that have a vector."""
-        found = self.entities(sql.UNMARKED_WITHOUT_VECTOR, of=of, after=after, size=size)
-        return found, None
+    ) -> tuple[list[Known], EntityUid | None]:
+        """The index has the missing ones alone, so many are found as few are."""
+        page = self.known(sql.MISSING, of=of, after=after, size=size)
+        return page, page[-1].entity.uid if len(page) == size else None
+
+    def add_model(self, record: ModelRecord) -> None:
+        super().add_model(record)
+        for statement in model_schema(record.vector_property):
+            self.all(statement, of=record.vector_property)
 
     def write_vectors(
         self, writes: Sequence[VectorWrite], *, record: ModelRecord, unmark: Collection[EntityUid]
     ) -> None:
         values = (rows.written_values(write, record, now=self._now) for write in writes)
-        self._connection.executemany(sql.WRITE_VECTOR, values)
+        self._many(sql.WRITE_VECTOR, values)
+        uids = [write.uid for write in writes]
+        self.all(sql.LABEL_EMBEDDED, of=record.vector_property, uids=uids)
         self.all(sql.CLEAR_MARKERS, uids=list(unmark))
 
 
@@ -146,6 +178,11 @@ class SqliteGraph(GraphDatabase):
             )
 
         return nearest(search, scan)
+
+    def end_audit(self, *, of: str, repair: bool) -> AuditCounts:
+        if repair:
+            self.write(lambda tx: tx.all(sql.COUNT_AGAIN, of=of))
+        return AuditCounts()
 
     def ensure_indexes(self, record: ModelRecord, *, check_only: bool = False) -> None:
         """None: search is exact."""

@@ -19,11 +19,14 @@ from embed_pipeline.domain.embedding import (
     Vector,
     VectorFacts,
     VectorWrite,
+    embedded_label,
 )
-from embed_pipeline.domain.entity import Entity, EntityMapping, TextValue
+from embed_pipeline.domain.entity import Entity, EntityMapping, TextValue, embedding_text
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.partition import Labels
 from embed_pipeline.stores.encoding import INVALID_TIME, read_moment
-from embed_pipeline.stores.sqlite.graph.sql import saved_columns
+from embed_pipeline.stores.graph.transaction import Change
+from embed_pipeline.stores.sqlite.graph.mapping import saved_columns
 
 _FLOAT32 = np.dtype("<f4")
 
@@ -40,14 +43,42 @@ def entity_of(row: sqlite3.Row, mapping: EntityMapping) -> Entity:
     )
 
 
+def has_text(*texts: object) -> bool:
+    """Whether these columns hold anything to embed."""
+    return bool(embedding_text([_text_of(text) for text in texts]))
+
+
 def facts_of(row: sqlite3.Row) -> VectorFacts | None:
     if row["version"] is None:
         return None
     return VectorFacts(model=row["model"], version=row["version"], dimensions=row["dimensions"])
 
 
-def saved_values(entity: Entity, mapping: EntityMapping, *, now: int) -> tuple[object, ...]:
+def labels_of(row: sqlite3.Row, *, of: str) -> Labels:
+    return Labels(
+        embedded=frozenset([embedded_label(of)] if row["embedded"] else ()),
+        nothing_to_embed=bool(row["nothing_to_embed"]),
+        excluded=row["excluded"],
+        marked=bool(row["marked"]),
+        queued=bool(row["queued"]),
+    )
+
+
+def label_values(change: Change, *, of: str) -> dict[str, object]:
+    labels = change.labels
+    return {
+        "uid": change.entity.uid,
+        "embedded": embedded_label(of) in labels.embedded,
+        "nothing_to_embed": labels.nothing_to_embed,
+        "excluded": labels.excluded,
+        "marked": labels.marked,
+        "queued": labels.queued,
+    }
+
+
+def saved_values(change: Change, mapping: EntityMapping, *, now: int) -> tuple[object, ...]:
     """The parameters of a save, in the order of the saved columns."""
+    entity, labels = change.entity, change.labels
     # The texts come last: they hold a missing type as missing, not as an empty string.
     values: dict[str, TextValue] = {
         mapping.key: entity.uid,
@@ -55,7 +86,8 @@ def saved_values(entity: Entity, mapping: EntityMapping, *, now: int) -> tuple[o
         mapping.entity_type: entity.entity_type or None,
         **dict(zip(mapping.text, entity.texts, strict=True)),
     }
-    return (now, *(_stored(values[column]) for column in saved_columns(mapping)))
+    columns = (_stored(values[column]) for column in saved_columns(mapping))
+    return (now, labels.marked, labels.nothing_to_embed, *columns)
 
 
 def written_values(write: VectorWrite, record: ModelRecord, *, now: int) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The tables of the graph's file; made on first use, versioned by `user_version`.
+"""The tables of the graph's file; made or brought up to date on first use, by `user_version`.
 
 All of our tables but the entities' begin with `embedding_`, so that other tables may stay beside.
 """
@@ -14,9 +14,10 @@ from pathlib import Path
 
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.errors import SchemaMissing
-from embed_pipeline.stores.sqlite.graph.sql import filled
+from embed_pipeline.stores.sqlite.graph.label_schema import add_labels
+from embed_pipeline.stores.sqlite.graph.mapping import filled
 
-VERSION = 1
+VERSION = 2
 
 _TABLES = """
 CREATE TABLE {entity} (
@@ -30,11 +31,6 @@ CREATE TABLE {entity} (
     updated_at INTEGER{text_columns}
 );
 CREATE INDEX embedding_names ON {entity} ({name}, {key});
-CREATE INDEX embedding_marked ON {entity} ({key})
-    WHERE needs_embedding = 1 AND {valid_to} IS NULL;
--- The walk over the others reads keys only, not the texts of what is embedded already.
-CREATE INDEX embedding_unmarked ON {entity} ({key})
-    WHERE needs_embedding = 0 AND {valid_to} IS NULL;
 
 -- The vector comes last: what is known of it is read without touching its numbers.
 CREATE TABLE embedding_vectors (
@@ -78,35 +74,44 @@ _READ_MAPPING = "SELECT mapping FROM embedding_graph"
 
 
 def schema_for(path: Path, mapping: EntityMapping) -> Callable[[sqlite3.Connection], None]:
-    """What prepares the file: makes the tables once, or makes sure that they are this mapping's."""
+    """What prepares the file: makes its tables, brings them up to date, or checks that they are
+    this mapping's."""
 
     def prepare(connection: sqlite3.Connection) -> None:
-        if _version(connection) == 0:
-            _create(connection, path, mapping)
+        if _version(connection) < VERSION:
+            _bring_up(connection, path, mapping)
         _check(connection, path, mapping)
 
     return prepare
 
 
-def _create(connection: sqlite3.Connection, path: Path, mapping: EntityMapping) -> None:
+def _bring_up(connection: sqlite3.Connection, path: Path, mapping: EntityMapping) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have been quicker between the read and the lock.
         if _version(connection) == 0:
-            if connection.execute(_FIND_TABLE, {"name": mapping.label}).fetchone():
-                raise SchemaMissing(
-                    f"The database {path} has a table {mapping.label} that this program did not "
-                    "make: choose another label, or another file for the graph."
-                )
-            for statement in _TABLES.split(";\n"):
-                connection.execute(filled(statement, mapping))
-            connection.execute(_SAVE_MAPPING, {"mapping": _noted(mapping)})
+            _create(connection, path, mapping)
+        elif _version(connection) < VERSION:
+            _check_mapping(connection, path, mapping)
+        if _version(connection) < VERSION:
+            add_labels(connection, mapping)
             connection.execute(_SET_VERSION)
         connection.execute("COMMIT")
     except BaseException:
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
+
+
+def _create(connection: sqlite3.Connection, path: Path, mapping: EntityMapping) -> None:
+    if connection.execute(_FIND_TABLE, {"name": mapping.label}).fetchone():
+        raise SchemaMissing(
+            f"The database {path} has a table {mapping.label} that this program did not "
+            "make: choose another label, or another file for the graph."
+        )
+    for statement in _TABLES.split(";\n"):
+        connection.execute(filled(statement, mapping))
+    connection.execute(_SAVE_MAPPING, {"mapping": _noted(mapping)})
 
 
 def _check(connection: sqlite3.Connection, path: Path, mapping: EntityMapping) -> None:
@@ -116,6 +121,10 @@ def _check(connection: sqlite3.Connection, path: Path, mapping: EntityMapping) -
             f"The database {path} has schema version {found}, this program knows {VERSION}: "
             "use the program that made it, or another file for the graph."
         )
+    _check_mapping(connection, path, mapping)
+
+
+def _check_mapping(connection: sqlite3.Connection, path: Path, mapping: EntityMapping) -> None:
     if not connection.execute(_FIND_TABLE, {"name": "embedding_graph"}).fetchone():
         raise SchemaMissing(
             f"The database {path} holds something other than a graph: choose another file for it."
@@ -133,4 +142,6 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _noted(mapping: EntityMapping) -> str:
-    return json.dumps(asdict(mapping), ensure_ascii=False)
+    """As the file says it: what was added to mappings later is left out where it is not used."""
+    said = {name: value for name, value in asdict(mapping).items() if value is not None}
+    return json.dumps(said, ensure_ascii=False)

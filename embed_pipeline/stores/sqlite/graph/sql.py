@@ -6,21 +6,32 @@ the order of a join: SQLite keeps no statistics here, and guesses that the list 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
-
-from embed_pipeline.domain.entity import EntityMapping
-
 # -- entities -------------------------------------------------------------------------------
 
 SAVE_ENTITY = """
-INSERT INTO {entity} (needs_embedding, created_at, updated_at, {columns})
-VALUES (1, ?1, ?1, {blanks})
+INSERT INTO {entity} (needs_embedding, nothing_to_embed, created_at, updated_at, {columns})
+VALUES (?2, ?3, ?1, ?1, {blanks})
 ON CONFLICT ({key}) DO UPDATE SET
     ({changeable}) = ({new_values}),
     {valid_to} = NULL,
-    needs_embedding = 1,
     updated_at = excluded.updated_at
+"""
+
+SAVE_LABELS = """
+UPDATE {entity} SET
+    {embedded} = :embedded,
+    nothing_to_embed = :nothing_to_embed,
+    embedding_excluded = :excluded,
+    needs_embedding = :marked,
+    embedding_queued = :queued
+WHERE {key} = :uid
+"""
+
+DROP_VECTOR = "DELETE FROM embedding_vectors WHERE uid = :uid AND vector_property = :property"
+
+DISOWN_VECTOR = """
+UPDATE embedding_vectors SET model = '', version = ''
+WHERE uid = :uid AND vector_property = :property
 """
 
 SOFT_DELETE = """
@@ -29,8 +40,13 @@ WHERE {key} IN (SELECT value FROM json_each(:uids)) AND {valid_to} IS NULL
 RETURNING {key} AS uid
 """
 
+LABEL_EMBEDDED = """
+UPDATE {entity} SET {embedded} = 1, nothing_to_embed = 0, embedding_excluded = NULL
+WHERE {key} IN (SELECT value FROM json_each(:uids))
+"""
+
 CLEAR_MARKERS = """
-UPDATE {entity} SET needs_embedding = 0
+UPDATE {entity} SET needs_embedding = 0, embedding_queued = 0
 WHERE {key} IN (SELECT value FROM json_each(:uids))
 """
 
@@ -56,14 +72,23 @@ WHERE e.{valid_to} IS NULL AND (:entity_type IS NULL OR e.{entity_type} = :entit
 # -- entities with what is known of their vectors -------------------------------------------
 
 READ_WITH_FACTS = """
-SELECT {read}, {facts}
+SELECT {read}, {facts}, {labels}
 FROM json_each(:uids) AS asked
 CROSS JOIN {entity} AS e ON e.{key} = asked.value
 LEFT JOIN embedding_vectors AS v ON v.uid = e.{key} AND v.vector_property = :property
 """
 
+NEXT_WITH_LABELS = """
+SELECT {read}, {facts}, {labels}
+FROM {entity} AS e
+LEFT JOIN embedding_vectors AS v ON v.uid = e.{key} AND v.vector_property = :property
+WHERE e.{key} > :after
+ORDER BY e.{key}
+LIMIT :size
+"""
+
 NEXT_WITH_FACTS = """
-SELECT {read}, {facts}
+SELECT {read}, {facts}, {labels}
 FROM {entity} AS e
 LEFT JOIN embedding_vectors AS v ON v.uid = e.{key} AND v.vector_property = :property
 WHERE e.{key} > :after AND e.{valid_to} IS NULL
@@ -73,39 +98,59 @@ LIMIT :size
 
 # The indexes are named because without statistics the planner may walk the primary key instead.
 MARKED_WITH_FACTS = """
-SELECT {read}, {facts}
+SELECT {read}, {facts}, {labels}
 FROM {entity} AS e INDEXED BY embedding_marked
-CROSS JOIN embedding_vectors AS v ON v.uid = e.{key} AND v.vector_property = :property
-WHERE e.needs_embedding = 1 AND e.{valid_to} IS NULL AND e.{key} > :after
+LEFT JOIN embedding_vectors AS v ON v.uid = e.{key} AND v.vector_property = :property
+WHERE e.needs_embedding = 1 AND e.{key} > :after
 ORDER BY e.{key}
 LIMIT :size
 """
 
-MARKED_WITHOUT_VECTOR = """
-SELECT {read}
-FROM {entity} AS e INDEXED BY embedding_marked
-WHERE e.needs_embedding = 1 AND e.{valid_to} IS NULL AND e.{key} > :after
-  AND {no_vector}
+MARKED_AMONG = """
+SELECT e.{key} AS uid
+FROM json_each(:uids) AS asked
+CROSS JOIN {entity} AS e ON e.{key} = asked.value
+WHERE e.needs_embedding = 1
+"""
+
+MISSING = """
+SELECT {read}, {facts}, {labels}
+FROM {entity} AS e INDEXED BY {missing}
+LEFT JOIN embedding_vectors AS v ON v.uid = e.{key} AND v.vector_property = :property
+WHERE e.{embedded} = 0 AND e.nothing_to_embed = 0 AND e.embedding_excluded IS NULL
+  AND e.needs_embedding = 0 AND e.{key} > :after
 ORDER BY e.{key}
 LIMIT :size
 """
 
-UNMARKED_WITHOUT_VECTOR = """
-SELECT {read}
-FROM {entity} AS e INDEXED BY embedding_unmarked
-WHERE e.needs_embedding = 0 AND e.{valid_to} IS NULL AND e.{key} > :after
-  AND {no_vector}
-ORDER BY e.{key}
-LIMIT :size
+COUNT_LABELS = """
+SELECT entities, {embedded} AS embedded, nothing_to_embed, excluded, marked FROM embedding_counts
+"""
+
+# Triggers keep the counts; only what replaces rows without a word passes them by.
+COUNT_AGAIN = """
+UPDATE embedding_counts
+SET (entities, {embedded}, nothing_to_embed, excluded, marked) = (
+    SELECT count(*), coalesce(sum({embedded}), 0), coalesce(sum(nothing_to_embed), 0),
+           count(embedding_excluded), coalesce(sum(needs_embedding), 0)
+    FROM {entity}
+)
 """
 
 # -- vectors --------------------------------------------------------------------------------
 
 EMBEDDED_VERSIONS = """
-SELECT v.uid AS uid, v.version AS version
+SELECT v.uid AS uid, v.version AS version, e.{embedded} OR e.{valid_to} IS NOT NULL AS labelled
 FROM json_each(:uids) AS asked
 CROSS JOIN embedding_vectors AS v ON v.uid = asked.value AND v.vector_property = :property
+CROSS JOIN {entity} AS e ON e.{key} = v.uid
 WHERE v.model = :model AND v.dimensions = :dimensions
+"""
+
+READ_VECTORS = """
+SELECT v.uid AS uid, v.vector AS vector, v.truncated AS truncated
+FROM json_each(:uids) AS asked
+CROSS JOIN embedding_vectors AS v ON v.uid = asked.value AND v.vector_property = :property
 """
 
 # One seek per version: a text that thousands share is read once, not thousands of times.
@@ -165,44 +210,3 @@ ON CONFLICT (name) DO UPDATE SET uid = excluded.uid
 """
 
 PROBE = "UPDATE embedding_graph SET probed_at = :now"
-
-
-def quoted(identifier: str) -> str:
-    """The identifier as SQL reads it literally, whatever characters it has."""
-    if not identifier or "\x00" in identifier:
-        raise ValueError("an SQL identifier is neither empty nor holds a NUL character")
-    return '"' + identifier.replace('"', '""') + '"'
-
-
-def saved_columns(mapping: EntityMapping) -> tuple[str, ...]:
-    """The properties that an entity is saved with, each once."""
-    return tuple(dict.fromkeys((mapping.key, mapping.name, mapping.entity_type, *mapping.text)))
-
-
-@lru_cache(maxsize=128)
-def filled(statement: str, mapping: EntityMapping) -> str:
-    """The statement with the mapping's names in it, quoted: the only text put into a query."""
-    columns = [quoted(name) for name in saved_columns(mapping)]
-    read = (mapping.key, mapping.name, mapping.entity_type, mapping.valid_to, *mapping.text)
-    return statement.format(
-        entity=quoted(mapping.label),
-        key=quoted(mapping.key),
-        name=quoted(mapping.name),
-        entity_type=quoted(mapping.entity_type),
-        valid_to=quoted(mapping.valid_to),
-        read=_listed("e." + quoted(name) for name in read),
-        no_vector="NOT EXISTS (SELECT 1 FROM embedding_vectors AS v"
-        f" WHERE v.uid = e.{quoted(mapping.key)} AND v.vector_property = :property)",
-        facts="v.model AS model, v.version AS version, v.dimensions AS dimensions",
-        columns=_listed(columns),
-        # ?1 is the time of the save.
-        blanks=_listed(f"?{position}" for position in range(2, len(columns) + 2)),
-        changeable=_listed(columns[1:]),  # all but the key
-        new_values=_listed("excluded." + column for column in columns[1:]),
-        # The first three stand in the table already: key, name and type.
-        text_columns="".join(f",\n    {column} TEXT" for column in columns[3:]),
-    )
-
-
-def _listed(parts: Iterable[str]) -> str:
-    return ", ".join(parts)

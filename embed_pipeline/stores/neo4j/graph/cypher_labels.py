@@ -1,0 +1,98 @@
+"""Statements that count entities by their labels, and find those that need something."""
+
+from __future__ import annotations
+
+from embed_pipeline.stores.neo4j.graph.mapping import quoted
+
+# -- discovery: the indexes are named, so that a planner without statistics uses them ---------
+
+MARKED_WITH_FACTS = """
+MATCH (e:{marker}) USING INDEX SEEK e:{marker}({key})
+WHERE e.{key} > $after AND e:{entity}
+WITH e ORDER BY e.{key} LIMIT $size
+RETURN {read}, {facts}, {labels}
+"""
+
+MARKED_AMONG = """
+UNWIND $uids AS uid
+MATCH (e:{entity} {{{key}: uid}}) WHERE e:{marker}
+RETURN uid
+"""
+
+# The scan is of labels alone: of all others nothing is read.
+MISSING = """
+MATCH (e:{missing}) USING SCAN e:{entity}
+WHERE e.{key} > $after
+WITH e ORDER BY e.{key} LIMIT $size
+RETURN {read}, {unmeasured}, {labels}
+"""
+
+# A window of keys, and what is missing in it.
+MISSING_IN_WINDOW = """
+MATCH (e:{entity}) USING INDEX SEEK e:{entity}({key})
+WHERE e.{key} > $after
+WITH e ORDER BY e.{key} LIMIT $window
+WITH collect(e) AS seen
+RETURN size(seen) AS examined, seen[-1].{key} AS last, COLLECT {{
+    UNWIND seen AS e
+    WITH e WHERE e:{missing}
+    WITH {read}, {unmeasured}, {labels}
+    RETURN [entity, facts, labels] LIMIT $size
+}} AS found
+"""
+
+NEXT_WITH_FACTS = """
+MATCH (e:{entity}) USING INDEX SEEK e:{entity}({key})
+WHERE e.{key} > $after AND e.{valid_to} IS NULL
+WITH e ORDER BY e.{key} LIMIT $size
+RETURN {read}, {facts}, {labels}
+"""
+
+NEXT_WITH_LABELS = """
+MATCH (e:{entity}) USING INDEX SEEK e:{entity}({key})
+WHERE e.{key} > $after
+WITH e ORDER BY e.{key} LIMIT $size
+RETURN {read}, {unmeasured}, {labels}
+"""
+
+READ_WITH_FACTS = """
+UNWIND $uids AS uid
+MATCH (e:{entity} {{{key}: uid}}) WHERE e.{valid_to} IS NULL
+RETURN {read}, {facts}, {labels}
+"""
+
+# -- labels ---------------------------------------------------------------------------------
+
+# Each from the count store, whatever the size of the graph.
+COUNT_LABELS = """
+RETURN COUNT {{ (:{entity}) }} AS entities, COUNT {{ (:{embedded}) }} AS embedded,
+       COUNT {{ (:{nothing}) }} AS nothing_to_embed, COUNT {{ (:{excluded}) }} AS excluded,
+       COUNT {{ (:{marker}) }} AS marked
+"""
+
+# -- what an audit by key cannot meet; it looks at every node, once in a pass ----------------
+
+COUNT_KEYS = """
+RETURN COUNT {{ (:{entity}) }} AS nodes,
+       COUNT {{ MATCH (e:{entity}) WHERE e.{key} > '' }} AS entities
+"""
+
+EXCLUDE_KEYLESS = """
+MATCH (e:{entity})
+WHERE NOT coalesce(e.{key} > '', false)
+  AND (NOT e:{excluded} OR e:{embedded}|{nothing}|{marker}|{queued})
+WITH e LIMIT $size
+SET e:{excluded}, e.{reason} = $reason
+REMOVE e:{embedded}:{nothing}:{marker}:{queued}
+RETURN count(e) AS repaired
+"""
+
+
+def remove_stray(label: str) -> str:
+    """The label of nodes that are no entities (any more)."""
+    return f"""
+MATCH (e:{quoted(label)}&!{{entity}})
+WITH e LIMIT $size
+REMOVE e:{quoted(label)}
+RETURN count(e) AS repaired
+"""
