@@ -42,8 +42,7 @@ def prepare_file(path: Path) -> None:
 def _make_folder(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            path.mkdir(mode=0o700)
+        path.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise StoreUnavailable(f"The folder {path} cannot be made: {error.strerror}.") from error
 
