@@ -16,6 +16,7 @@ from embed_pipeline import wiring
 from embed_pipeline.domain.breaker import Breaker
 from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.job import EmbedJob, EntityUid
+from embed_pipeline.domain.partition import PartitionCounts
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
@@ -129,10 +130,13 @@ class MigrationContract:
         assert jobs.history.walk() == ()
 
     def test_what_was_embedded_stays_embedded(self, graph: EntityStore) -> None:
+        counts = graph.counts(model=MODEL)
         coverage = graph.coverage(model=MODEL)
         missing = graph.entities_without_embeddings(100, model=MODEL).entities
         versions = graph.embedded_versions([EntityUid(uid) for uid in EMBEDDED], model=MODEL)
 
+        assert counts == PartitionCounts(entities=20, embedded=4, excluded=2, marked=15)
+        assert counts.missing == len(MISSING)
         assert (coverage.entities, coverage.embedded, coverage.stale) == (18, 3, 1)
         assert sorted(entity.uid for entity in missing) == MISSING
         assert [entity.uid for entity in graph.changed_entities(model=MODEL, limit=10)] == ["e13"]

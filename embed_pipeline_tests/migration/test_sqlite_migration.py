@@ -9,11 +9,18 @@ from pathlib import Path
 import pytest
 
 from embed_pipeline import wiring
+from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.partition import PartitionCounts
 from embed_pipeline.errors import SchemaMissing
 from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.stores.sqlite.queue import schema
 from embed_pipeline_tests.interfaces.command_line import environment, run_program
-from embed_pipeline_tests.migration.contract import OLD_DATA, VARIABLES, MigrationContract
+from embed_pipeline_tests.migration.contract import (
+    MODEL,
+    OLD_DATA,
+    VARIABLES,
+    MigrationContract,
+)
 
 OLD_VERSION = 3
 """Of the queue's file in 0.1, which refuses every higher one."""
@@ -101,3 +108,22 @@ def test_a_command_brings_the_files_up_by_itself(home: Path) -> None:
 
     assert (answer.code, answer.err) == (0, "")
     assert version_of(home / "queue.sqlite") == schema.VERSION
+
+
+def test_graph_file_gets_its_labels_when_it_is_opened(home: Path, settings: Settings) -> None:
+    with closing(sqlite3.connect(home / "graph.sqlite")) as connection:
+        connection.execute(
+            "UPDATE Entity SET name = ' ', entityType = NULL, observations = ? WHERE uid = 'e01'",
+            (b'["", " "]',),
+        )
+        connection.commit()
+
+    with closing(wiring.open_entity_store(settings)) as graph:
+        counts = graph.counts(model=MODEL)
+        assert graph.embedded_versions([EntityUid("e01")], model=MODEL) == {}
+        audited = graph.audit_page(model=MODEL, after=None, size=100)
+
+    assert counts == PartitionCounts(
+        entities=20, embedded=3, nothing_to_embed=1, excluded=2, marked=15
+    )
+    assert (audited.repaired, audited.marked, audited.stale) == (0, 0, 1)

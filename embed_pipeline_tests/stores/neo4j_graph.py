@@ -5,6 +5,7 @@ from __future__ import annotations
 from embed_pipeline.domain.embedding import ModelRecord, ModelState, Vector
 from embed_pipeline.domain.entity import EntityMapping, TextValue
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.partition import Labels
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
@@ -84,6 +85,23 @@ class Neo4jGraphBackend:
     def is_marked(self, uid: EntityUid) -> bool:
         (row,) = self.server.run(ENTITY + "RETURN e:NeedsEmbedding AS marked", uid=uid)
         return bool(row["marked"])
+
+    def labels_of(self, uid: EntityUid) -> Labels:
+        (row,) = self.server.run(
+            ENTITY + "RETURN labels(e) AS names, e.embedding_excluded AS reason", uid=uid
+        )
+        names = set(row["names"])
+        assert ("EmbeddingExcluded" in names) == (row["reason"] is not None)
+        return Labels(
+            embedded=frozenset(names & {"Embedded"}),
+            nothing_to_embed="NothingToEmbed" in names,
+            excluded=row["reason"],
+            marked="NeedsEmbedding" in names,
+            queued="EmbeddingQueued" in names,
+        )
+
+    def set_label(self, uid: EntityUid, label: str, is_set: bool) -> None:
+        self.server.run(f"{ENTITY} {'SET' if is_set else 'REMOVE'} e:{label}", uid=uid)
 
     def close(self) -> None:
         for store in self._stores:

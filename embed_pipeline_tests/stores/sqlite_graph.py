@@ -11,9 +11,19 @@ from pathlib import Path
 from embed_pipeline.domain.embedding import ModelRecord, ModelState, Vector
 from embed_pipeline.domain.entity import EntityMapping, TextValue
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.partition import Labels
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
 from embed_pipeline_tests.clocks import FakeClock
+
+COLUMNS = {
+    "Embedded": "embedded",
+    "NothingToEmbed": "nothing_to_embed",
+    "EmbeddingExcluded": "embedding_excluded",
+    "NeedsEmbedding": "needs_embedding",
+    "EmbeddingQueued": "embedding_queued",
+}
+"""By the label that Neo4j has instead."""
 
 
 class SqliteGraphBackend:
@@ -78,6 +88,26 @@ class SqliteGraphBackend:
         with self.raw() as connection:
             query = "SELECT needs_embedding FROM Entity WHERE uid = ?"
             return bool(connection.execute(query, (uid,)).fetchone()[0])
+
+    def labels_of(self, uid: EntityUid) -> Labels:
+        columns = ", ".join(COLUMNS.values())
+        with self.raw() as connection:
+            found = connection.execute(f"SELECT {columns} FROM Entity WHERE uid = ?", (uid,))
+            embedded, nothing, excluded, marked, queued = found.fetchone()
+        return Labels(
+            embedded=frozenset(["Embedded"] if embedded else ()),
+            nothing_to_embed=bool(nothing),
+            excluded=excluded,
+            marked=bool(marked),
+            queued=bool(queued),
+        )
+
+    def set_label(self, uid: EntityUid, label: str, is_set: bool) -> None:
+        value = ("theirs" if is_set else None) if label == "EmbeddingExcluded" else int(is_set)
+        self._run(
+            f"UPDATE Entity SET {COLUMNS[label]} = :value WHERE uid = :uid",
+            {"uid": uid, "value": value},
+        )
 
     @contextmanager
     def raw(self) -> Iterator[sqlite3.Connection]:

@@ -16,6 +16,7 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity, NewEntity, TextValue
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.partition import Labels
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline_tests.clocks import FakeClock
 
@@ -58,6 +59,11 @@ class GraphBackend(Protocol):
     def set_state(self, model: str, state: ModelState) -> None: ...
 
     def is_marked(self, uid: EntityUid) -> bool: ...
+
+    def labels_of(self, uid: EntityUid) -> Labels:
+        """As far as the first model's vectors are concerned."""
+
+    def set_label(self, uid: EntityUid, label: str, is_set: bool) -> None: ...
 
 
 def uid(number: int | str) -> EntityUid:

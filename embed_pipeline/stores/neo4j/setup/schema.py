@@ -1,7 +1,7 @@
 """Set-up of the two databases: idempotent, versioned, and limited to what is ours.
 
-`prepare_*` is `embed-pipeline init`, `check_*` checks everything, `confirm_*` runs at start.
-Data is never changed, except jobs that another program wrote: they get what our indexes need.
+`prepare_*` is `embed-pipeline init`, `check_*` checks everything, `confirm_*` runs at start. Of the
+data only jobs of other programs change, which get what our indexes need, and entities' labels.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from neo4j.exceptions import Neo4jError
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
 from embed_pipeline.errors import ConfigurationError, RequestError, SchemaMissing
-from embed_pipeline.stores.config import Location
+from embed_pipeline.stores.config import Location, OnProgress, unseen
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline.stores.neo4j.driver.error_codes import TOO_LARGE
 from embed_pipeline.stores.neo4j.graph.mapping import quoted
@@ -29,8 +29,9 @@ from embed_pipeline.stores.neo4j.setup.cypher import (
     Rule,
     graph_rules,
 )
+from embed_pipeline.stores.neo4j.setup.labels import label_entities
 
-VERSIONS = {"queue": 4, "graph": 1}
+VERSIONS = {"queue": 4, "graph": 2}
 
 LOCKS = ("lease",)
 """Nodes that a transaction locks to be alone with its decision."""
@@ -97,10 +98,13 @@ def check_queue(database: Neo4jDatabase) -> None:
     _check(database, "queue", QUEUE_RULES)
 
 
-def prepare_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
-    """Make what is missing; entities stay as they are."""
+def prepare_graph(
+    database: Neo4jDatabase, mapping: EntityMapping, *, on_progress: OnProgress = unseen
+) -> None:
+    """Make what is missing, and label the entities of an earlier version's graph."""
     refuse_misfits(mapping, NEO4J)
-    _prepare(database, "graph", graph_rules(mapping))
+    if _prepare(database, "graph", graph_rules(mapping)) != VERSIONS["graph"]:
+        label_entities(database, mapping, on_progress=on_progress)
     database.write(lambda tx: tx.all(cypher.SAVE_GRAPH_VERSION, version=VERSIONS["graph"]))
 
 
