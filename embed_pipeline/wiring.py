@@ -115,6 +115,7 @@ def policy_of(settings: Settings) -> QueuePolicy:
     queue = settings.queue
     return QueuePolicy(
         lock_duration=queue.lock_duration,
+        heartbeat_interval=queue.heartbeat_interval,
         max_attempts=queue.max_attempts,
         recovery=RecoveryPolicy(max_recoveries=queue.max_recoveries),
     )
