@@ -45,6 +45,7 @@ _FIELDS = """
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "ahead": "Seconds; negative if it is behind.",
         "attempt": "Which attempt of the job this was.",
         "attempts": "How many attempts each of the jobs has had.",
         "breaker": "The name of the breaker: a provider, or `graph`.",
@@ -65,6 +66,8 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "examined": "How many entities were read.",
         "existing": "How many existed before and were not changed.",
         "failed": "How many of them failed permanently.",
+        "filesystem": "The type of the mount.",
+        "folder": "The folder of the SQLite files.",
         "interval": "Seconds from the start of a sweep to the next one's.",
         "job_id": "The job.",
         "job_ids": "The jobs.",
@@ -103,7 +106,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "truncated": "Texts that were cut to the provider's limit.",
         "until": "When it ends.",
         "worker_id": "Who holds or held the lease; in Dagster the id of the run.",
-        "workers": "The workers that had held the jobs.",
+        "workers": "The workers that hold or held the jobs.",
     }
 )
 
