@@ -33,8 +33,10 @@ def open_job_store(
     return open_queue(settings, clock=clock, fail_fast=fail_fast).jobs
 
 
-def open_entity_store(settings: Settings, *, clock: Clock | None = None) -> EntityStore:
-    config = _store_config(settings, clock)
+def open_entity_store(
+    settings: Settings, *, clock: Clock | None = None, fail_fast: bool = False
+) -> EntityStore:
+    config = _store_config(settings, clock, fail_fast=fail_fast)
     return graph_backend(settings.stores.graph).open_graph(config)
 
 
@@ -97,6 +99,8 @@ def run_limits_of(settings: Settings) -> RunLimits:
         concurrency=settings.provider.concurrency,
         heartbeat_interval=queue.heartbeat_interval,
         retention=queue.retention,
+        queue_depth=queue.depth,
+        audit_for=queue.audit_for,
     )
 
 

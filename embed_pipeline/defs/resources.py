@@ -21,7 +21,8 @@ PARTS = {"job_store", "entity_store", "embedding_provider", "rate_limiter", "run
 def resources_for(settings: Settings) -> dict[str, Any]:
     """Lazy: nothing is connected or loaded before an op uses it.
 
-    Sensors use the queue too. They poll every few seconds, so there it fails fast.
+    Sensors use the stores and the rate limiter too. They poll every few seconds, so there all of
+    them fail fast.
     """
     stores, provider = settings.stores, settings.provider
     return {
@@ -30,10 +31,12 @@ def resources_for(settings: Settings) -> dict[str, Any]:
             lambda queue: queue.jobs, f"The queue of embedding jobs, on {stores.queue}."
         ),
         "entity_store": _resource(
-            lambda: wiring.open_entity_store(settings), f"The knowledge graph, on {stores.graph}."
+            lambda run: wiring.open_entity_store(settings, fail_fast=run is None),
+            f"The knowledge graph, on {stores.graph}.",
         ),
         "embedding_provider": _resource(
-            lambda: wiring.open_embedding_provider(settings), f"{provider.name}: {provider.model}."
+            lambda _run: wiring.open_embedding_provider(settings),
+            f"{provider.name}: {provider.model}.",
         ),
         "rate_limiter": _of_queue(
             lambda queue: wiring.limiter_of(settings, queue), "The rate limit that all runs share."
@@ -72,9 +75,13 @@ def _of_queue(part: Callable[[Queue], object], description: str) -> dg.ResourceD
     )
 
 
-def _resource(opener: Callable[[], Closeable], description: str) -> dg.ResourceDefinition:
-    def opened(_context: dg.InitResourceContext) -> Iterator[Closeable]:
-        with closing(opener()) as resource:
+def _resource(
+    opener: Callable[[dg.DagsterRun | None], Closeable], description: str
+) -> dg.ResourceDefinition:
+    """`opener` gets the run, or None in a sensor."""
+
+    def opened(context: dg.InitResourceContext) -> Iterator[Closeable]:
+        with closing(opener(context.run)) as resource:
             yield resource
 
     return dg.ResourceDefinition(resource_fn=opened, description=description)

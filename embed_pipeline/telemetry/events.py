@@ -118,7 +118,12 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         "entities.discovered": EventKind(
             INFO,
             "Discovered {count} entities that need an embedding.",
-            ("count", "examined", "new_jobs", "parked"),
+            ("count", "examined", "new_jobs", "parked", "left"),
+        ),
+        "entities.audited": EventKind(
+            INFO,
+            "Audited {count} entities: {marked} need an embedding, {repaired} labels were wrong.",
+            ("count", "marked", "repaired", "complete"),
         ),
         "entities.queue_unavailable": EventKind(
             WARNING,
