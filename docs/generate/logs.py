@@ -9,6 +9,7 @@ from typing import Final
 
 from embed_pipeline.telemetry.events import EVENTS, EventKind
 from embed_pipeline.telemetry.facts import LONGEST_STACK, LONGEST_TEXT, MOST_ITEMS, camel_case
+from embed_pipeline.worker.report import COUNTS
 
 _PREFACE = f"""\
 # Logs
@@ -45,6 +46,7 @@ _FIELDS = """
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "ahead": "Seconds; negative if it is behind.",
         "attempt": "Which attempt of the job this was.",
         "attempts": "How many attempts each of the jobs has had.",
         "breaker": "The name of the breaker: a provider, or `graph`.",
@@ -65,6 +67,8 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "examined": "How many entities were read.",
         "existing": "How many existed before and were not changed.",
         "failed": "How many of them failed permanently.",
+        "filesystem": "The type of the mount.",
+        "folder": "The folder of the SQLite files.",
         "interval": "Seconds from the start of a sweep to the next one's.",
         "job_id": "The job.",
         "job_ids": "The jobs.",
@@ -103,7 +107,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "truncated": "Texts that were cut to the provider's limit.",
         "until": "When it ends.",
         "worker_id": "Who holds or held the lease; in Dagster the id of the run.",
-        "workers": "The workers that had held the jobs.",
+        "workers": "The workers that hold or held the jobs.",
     }
 )
 
@@ -118,5 +122,6 @@ def logs_markdown() -> str:
 
 def _line(name: str, kind: EventKind) -> str:
     level = logging.getLevelName(kind.level)
-    fields = ", ".join(f"`{camel_case(fact)}`" for fact in kind.facts)
+    facts = [*kind.facts, *COUNTS] if name == "batch.measured" else kind.facts
+    fields = ", ".join(f"`{camel_case(fact)}`" for fact in facts)
     return f"| `{name}` | {level} | {kind.sentence} | {fields} |\n"

@@ -23,11 +23,6 @@ _TROUBLE = ("operation", *_ERROR, "worker_id", "model", "rate_limiter")
 _ATTEMPT = ("attempt", "max_attempts", "cache", "observations")
 _JOB = ("job_id", "entity_name", *_ATTEMPT, *_TROUBLE)
 
-_COUNTS = (
-    *("leased", "embedded", "reused", "superseded", "nothing_to_embed", "failed", "retried"),
-    *("released", "deferred", "lost", "requests", "tokens", "truncated"),
-)
-
 EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
     {
         # jobs and leases
@@ -47,6 +42,11 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
             INFO,
             "Recovered {count} jobs with an expired lease.",
             ("count", "failed", "job_ids", "previous_owners"),
+        ),
+        "jobs.silent": EventKind(
+            WARNING,
+            "{count} processing jobs had no heartbeat for too long: their worker may be gone.",
+            ("count", "job_ids", "workers", "silent_for"),
         ),
         "jobs.retried": EventKind(
             INFO, "Returned {count} failed jobs to pending.", ("count", "category", "job_ids")
@@ -175,7 +175,8 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         "batch.measured": EventKind(
             INFO,
             "Batch finished: {leased} jobs leased, {embedded} embedded.",
-            ("worker_id", "model", *_COUNTS, "seconds", "per_second"),
+            # And the counts of the worker's report, which is their only list.
+            ("worker_id", "model", "seconds", "per_second"),
         ),
         "op.failed": EventKind(ERROR, "Op {operation} failed.", ("operation", *_ERROR)),
         "look.failed": EventKind(
@@ -188,6 +189,16 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
             WARNING, "Answered a message of an MCP client that cannot be read.", ("reason",)
         ),
         "tool.failed": EventKind(ERROR, "Tool {tool} failed because of a bug.", ("tool", *_ERROR)),
+        "store.network_mount": EventKind(
+            WARNING,
+            "{folder} is on a network mount ({filesystem}): SQLite files serve one machine only.",
+            ("folder", "filesystem"),
+        ),
+        "clock.differs": EventKind(
+            WARNING,
+            "The wall clock is {ahead} s ahead of the queue's, which counts from the boot.",
+            ("ahead",),
+        ),
         "store.apoc_missing": EventKind(
             WARNING, "APOC is not installed; cleanup deletes in small transactions of its own."
         ),

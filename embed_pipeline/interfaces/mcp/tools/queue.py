@@ -110,6 +110,10 @@ class HealthAnswer(Answer):
     """The most frequent errors among the last 100 outcomes, with their counts."""
     reasons: list[str] = Field(default_factory=list)
     """Why it is not HEALTHY, and other warnings."""
+    silent_jobs: int = 0
+    """Processing jobs without a heartbeat for so long that their worker may be gone."""
+    silent_job_ids: list[str] = Field(default_factory=list)
+    """The first of them."""
 
 
 def _health(services: Services, given: Arguments) -> HealthAnswer:
@@ -129,6 +133,8 @@ def _health(services: Services, given: Arguments) -> HealthAnswer:
         last_success_at=report.last_success_at,
         error_patterns=dict(report.error_patterns),
         reasons=list(report.reasons),
+        silent_jobs=report.silent_jobs,
+        silent_job_ids=list(report.silent_job_ids),
     )
 
 
