@@ -7,9 +7,9 @@ from pathlib import Path
 from embed_pipeline_tests.neo4j_bed import Server
 from embed_pipeline_tests.neo4j_bed.releases import Spec
 
-MEMORY = {"server.memory.pagecache.size": "512m"}
-HEAP = ("-Xms1g", "-Xmx1g")
 
-
-def production_server(spec: Spec, *, home: Path) -> Server:
-    return Server(spec, home=home, settings=MEMORY, java_options=HEAP)
+def production_server(
+    spec: Spec, *, home: Path, heap: str = "1g", page_cache: str = "512m"
+) -> Server:
+    memory = {"server.memory.pagecache.size": page_cache}
+    return Server(spec, home=home, settings=memory, java_options=(f"-Xms{heap}", f"-Xmx{heap}"))
