@@ -11,5 +11,5 @@ from embed_pipeline_tests.neo4j_bed.releases import Spec
 def production_server(
     spec: Spec, *, home: Path, heap: str = "1g", page_cache: str = "512m"
 ) -> Server:
-    memory = {"server.memory.pagecache.size": page_cache}
-    return Server(spec, home=home, settings=memory, java_options=(f"-Xms{heap}", f"-Xmx{heap}"))
+    settings = {"server.memory.pagecache.size": page_cache, "db.checkpoint.interval.time": "1m"}
+    return Server(spec, home=home, settings=settings, java_options=(f"-Xms{heap}", f"-Xmx{heap}"))

@@ -53,8 +53,6 @@ class Backend:
     """The same once more, as another process would open them."""
     ping: Callable[[], object]
     """The smallest question to the graph's database."""
-    checkpoint: Callable[[], object] = lambda: None
-    """Write what is in memory to the disk."""
     coverage_of_0_1: Callable[[], object] | None = None
     server: Server | None = None
 
@@ -88,8 +86,7 @@ class Backend:
         return len(entities) / (time.perf_counter() - began)
 
     def disk_mb(self) -> float:
-        """Without the log of transactions, which is kept for a while."""
-        self.checkpoint()
+        """Without the log of transactions, as of the last checkpoint."""
         files = (path for path in self.home.rglob("*") if path.is_file())
         return sum(path.stat().st_size for path in files if "transactions" not in path.parts) / 1e6
 
@@ -134,7 +131,6 @@ def neo4j(home: Path, *, heap: str, page_cache: str) -> Iterator[Backend]:
             opened=opened,
             home=home / "graph" / "data",
             ping=lambda: database.read(lambda tx: tx.all("RETURN 1 AS one")),
-            checkpoint=lambda: database.autocommit("CALL db.checkpoint()"),
             coverage_of_0_1=lambda: _coverage_of_0_1(database),
             server=graph,
         )
