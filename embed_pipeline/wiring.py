@@ -16,7 +16,7 @@ from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.providers import open_provider
 from embed_pipeline.settings import IN_PROCESS, ServerSettings, Settings
 from embed_pipeline.stores import graph_backend, initialise, queue_backend
-from embed_pipeline.stores.config import Queue, Server, StoreConfig
+from embed_pipeline.stores.config import InitOptions, Queue, Server, StoreConfig
 from embed_pipeline.stores.queue.rate_limiter import Unlimited
 from embed_pipeline.worker.context import RunLimits, Services
 
@@ -33,17 +33,14 @@ def open_entity_store(settings: Settings, *, clock: Clock | None = None) -> Enti
     return graph_backend(settings.stores.graph).open_graph(config)
 
 
-def initialise_stores(settings: Settings, *, trigger: bool | None = None) -> list[str]:
-    """Create what the stores need; a sentence for each database.
-
-    `trigger` installs or removes what marks changes of other programs; None leaves it as it is.
-    """
-    stores = settings.stores
+def initialise_stores(settings: Settings, options: InitOptions | None = None) -> list[str]:
+    """Create what the stores need; a sentence for each database."""
+    stores, options = settings.stores, options or InitOptions()
     config = _store_config(settings, None)
     graph = graph_backend(stores.graph)
-    sentences = initialise(queue_backend(stores.queue), graph, config)
-    if trigger is not None:
-        sentences.append(graph.set_trigger(config, install=trigger))
+    sentences = initialise(queue_backend(stores.queue), graph, config, options)
+    if options.trigger is not None:
+        sentences.append(graph.set_trigger(config, install=options.trigger))
     return sentences
 
 

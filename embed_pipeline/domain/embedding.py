@@ -221,7 +221,11 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """Hits, best first; `searchable` of the valid `entities` (of that type) have a vector."""
+    """Hits, best first. `searchable` of the `entities` that have a text have a vector.
+
+    Both are of the whole graph, whatever type was asked for: to count a type would take longer
+    than to search it.
+    """
 
     hits: Sequence[Hit] = ()
     searchable: int = 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from embed_pipeline.domain.check import CheckResult, ok
 from embed_pipeline.errors import RequestError
-from embed_pipeline.stores.config import Location, StoreConfig
+from embed_pipeline.stores.config import InitOptions, Location, StoreConfig
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.queue.job_store import OpenQueue, QueueJobStore
 from embed_pipeline.stores.sqlite.doctor import diagnose_file
@@ -42,11 +42,14 @@ def initialise_queue(config: StoreConfig) -> list[str]:
     return [f"The queue is in {config.home / QUEUE_FILE}."]
 
 
-def initialise_graph(config: StoreConfig) -> list[str]:
+def initialise_graph(config: StoreConfig, options: InitOptions) -> list[str]:
     """The file makes its own tables on first use; this is one."""
     with closing(open_graph(config)) as graph:
         graph.models()
-    return [f"The graph is in {config.home / GRAPH_FILE}."]
+    sentences = [f"The graph is in {config.home / GRAPH_FILE}."]
+    if options.rebuild_index:
+        sentences.append("A graph in SQLite has no vector index: a search compares all vectors.")
+    return sentences
 
 
 def set_trigger(config: StoreConfig, *, install: bool) -> str:
