@@ -28,8 +28,10 @@ def open_job_store(
     return _open_queue(settings, clock, fail_fast=fail_fast).jobs
 
 
-def open_entity_store(settings: Settings, *, clock: Clock | None = None) -> EntityStore:
-    config = _store_config(settings, clock)
+def open_entity_store(
+    settings: Settings, *, clock: Clock | None = None, fail_fast: bool = False
+) -> EntityStore:
+    config = _store_config(settings, clock, fail_fast=fail_fast)
     return graph_backend(settings.stores.graph).open_graph(config)
 
 
@@ -93,6 +95,8 @@ def run_limits_of(settings: Settings) -> RunLimits:
         concurrency=settings.provider.concurrency,
         heartbeat_interval=queue.heartbeat_interval,
         retention=queue.retention,
+        queue_depth=queue.depth,
+        audit_for=queue.audit_for,
     )
 
 
@@ -115,6 +119,7 @@ def policy_of(settings: Settings) -> QueuePolicy:
     queue = settings.queue
     return QueuePolicy(
         lock_duration=queue.lock_duration,
+        heartbeat_interval=queue.heartbeat_interval,
         max_attempts=queue.max_attempts,
         recovery=RecoveryPolicy(max_recoveries=queue.max_recoveries),
     )

@@ -26,6 +26,10 @@ def test_status_counts_the_jobs_of_every_state(cli: CommandLine, past: Past) -> 
         "other": 0,
         "total": 4,
         "queue": "running",
+        "left": 1,
+        "per_second": None,
+        "eta_seconds": None,
+        "done": False,
     }
 
 

@@ -15,6 +15,7 @@ from embed_pipeline.domain.diagnosis import Remedy
 from embed_pipeline.domain.window import Denied, Spent
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.settings import address_variables
+from embed_pipeline.usecases.insight.coverage import quick_coverage
 from embed_pipeline.worker.context import Services
 
 PACKAGES = ("dagster", "neo4j", "neo4j-rust-ext", "openai", "pandas", "typer")
@@ -95,6 +96,17 @@ def check_model(services: Services) -> Sequence[CheckResult]:
     ]
 
 
+def check_audit(services: Services) -> Sequence[CheckResult]:
+    """When changes of other programs were last looked for."""
+    coverage = quick_coverage(services)
+    if coverage.audit is None:
+        said = "no audit is complete, so changes of other programs may be unknown"
+        return [note("audit", said, "embed-pipeline audit")] if coverage.entities else []
+    ended, took = coverage.audit.at, coverage.audit.duration
+    said = f"the last one ended on {ended:%Y-%m-%d %H:%M} UTC and took {took:,.0f} s"
+    return [ok("audit", said)]
+
+
 def check_queue_state(services: Services) -> Sequence[CheckResult]:
     switch = services.jobs.switch.read()
     if switch.state is SwitchState.HALTED:
@@ -108,9 +120,22 @@ def check_queue_state(services: Services) -> Sequence[CheckResult]:
     breakers = (services.jobs.breakers.read(name) for name in (GRAPH, services.provider.name))
     return [
         state,
+        *_check_statuses(services),
         *(
             note("work", f"{breaker.name} does not answer ({breaker.reason}); it is retried")
             for breaker in breakers
             if breaker.is_open
         ),
+    ]
+
+
+def _check_statuses(services: Services) -> Sequence[CheckResult]:
+    if not (other := services.jobs.get_queue_status().other):
+        return []
+    return [
+        note(
+            "work",
+            f"{other:,} jobs have a status that is none of ours, so no worker takes them",
+            "Set their property `status` to pending, or delete them.",
+        )
     ]

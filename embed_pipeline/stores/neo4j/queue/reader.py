@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from embed_pipeline.domain.health import MOST_SILENT
 from embed_pipeline.domain.job import (
     ENTITY_GONE,
     EmbedJob,
@@ -36,6 +37,10 @@ class Neo4jJobReader(JobReader):
 
     def has_stale(self) -> bool:
         return bool(self._session.one(cypher.HAS_STALE)["found"])
+
+    def silent(self, *, beaten_before: datetime, lock_until: datetime) -> list[EmbedJob]:
+        bounds = {"beaten_before": to_ms(beaten_before), "lock_until": to_ms(lock_until)}
+        return self._jobs(cypher.SILENT_JOBS, **bounds, limit=MOST_SILENT)
 
     def live_owners(self) -> frozenset[str]:
         return frozenset(lease["owner"] for lease in self._leases() if lease["alive"])

@@ -75,28 +75,12 @@ CALL () {{
 RETURN status, jobs
 """
 
-# One hop along the index: the next status that is none of ours.
-NEXT_STATUS = f"""
-MATCH (job:EmbedJob) {BY_STATUS} WHERE job.status > $after
-RETURN job.status AS status ORDER BY job.status LIMIT 1
-"""
-
-# One hop along the index: the next model of pending jobs, and how many they are, up to a limit.
-NEXT_MODEL = f"""
-CALL () {{
-    MATCH (job:EmbedJob) {BY_TURN}
-    WHERE job.status = 'pending' AND job.model > $after AND job.rank IS NOT NULL
-      AND job.tier IS NOT NULL AND job.available_at IS NOT NULL
-    RETURN job.model AS model ORDER BY job.status, job.model LIMIT 1
-}}
-CALL (model) {{
-    MATCH (job:EmbedJob) {BY_TURN}
-    WHERE job.status = 'pending' AND job.model = model AND job.rank IS NOT NULL
-      AND job.tier IS NOT NULL AND job.available_at IS NOT NULL
-    WITH job LIMIT $limit
-    RETURN count(job) AS jobs
-}}
-RETURN model, jobs
+SILENT_JOBS = f"""
+MATCH (job:EmbedJob) {BY_END_OF_LEASE}
+WHERE job.status = 'processing' AND {NOW} <= job.lock_until < $lock_until
+  AND job.last_heartbeat_at < $beaten_before AND {HAS_ID}
+WITH job LIMIT $limit
+RETURN properties(job) AS job ORDER BY job.lock_until
 """
 
 # One hop along the index: the next lease of ours by its token, and whether it has not ended.
