@@ -94,6 +94,27 @@ class TestPendingByAnotherProgram:
         assert leased(store) == {"a"}
 
 
+class TestStatusOfAnotherProgram:
+    @pytest.mark.parametrize("status", ["PENDING", "queued", "", "zzz", None])
+    def test_it_is_counted_and_leased_as_soon_as_it_is_pending(
+        self,
+        neo4j_queue: BedServer,
+        store: Neo4jJobStore,
+        theirs: SeedsProgram,
+        status: str | None,
+    ) -> None:
+        theirs.add("a")
+        neo4j_queue.run("MATCH (job:EmbedJob) SET job.status = $status", status=status)
+
+        before, counted = leased(store), store.get_queue_status()
+        due = store.next_due(model=MODEL)
+        neo4j_queue.run("MATCH (job:EmbedJob) SET job.status = 'pending'")
+
+        assert (before, due) == (set(), None)
+        assert (counted.other, counted.total) == (1, 1)
+        assert leased(store) == {"a"}
+
+
 class TestEndedByAnotherProgram:
     def test_jobs_that_it_ends_are_counted_shown_and_retried(
         self, store: Neo4jJobStore, theirs: SeedsProgram
