@@ -112,7 +112,13 @@ def sqlite(home: Path) -> Iterator[Backend]:
 def neo4j(home: Path, *, heap: str, page_cache: str) -> Iterator[Backend]:
     with ExitStack() as stack:
         queue = production_server(QUEUE, home=home / "queue")
-        graph = production_server(GRAPH, home=home / "graph", heap=heap, page_cache=page_cache)
+        graph = production_server(
+            GRAPH,
+            home=home / "graph",
+            heap=heap,
+            page_cache=page_cache,
+            checkpoint_every="1m",  # so that the files have the size of the data
+        )
         for server in (queue, graph):
             stack.callback(server.stop)
             server.launch()
