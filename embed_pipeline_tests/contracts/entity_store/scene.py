@@ -60,6 +60,8 @@ class GraphBackend(Protocol):
 
     def is_marked(self, uid: EntityUid) -> bool: ...
 
+    def has_vector(self, uid: EntityUid, *, model: str | None = None) -> bool: ...
+
     def labels_of(self, uid: EntityUid) -> Labels:
         """As far as the first model's vectors are concerned."""
 
