@@ -17,17 +17,22 @@ from contextlib import ExitStack
 from embed_pipeline import wiring
 from embed_pipeline.domain.diagnosis import Diagnosis as Finding
 from embed_pipeline.domain.diagnosis import Reason, Remedy
-from embed_pipeline.domain.embedding import Coverage, Created, Hit, SearchResult
+from embed_pipeline.domain.embedding import Created, Hit, SearchResult
 from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.settings import Settings, load_settings
+from embed_pipeline.usecases.entities import audit as audit_use_case
 from embed_pipeline.usecases.entities import create as create_use_case
+from embed_pipeline.usecases.entities.audit import AuditReport
 from embed_pipeline.usecases.entities.create import CreateReport
 from embed_pipeline.usecases.insight import search as search_use_case
 from embed_pipeline.usecases.insight import why as why_use_case
+from embed_pipeline.usecases.insight.coverage import quick_coverage
 from embed_pipeline.worker.context import Services
 
 __all__ = [
+    "AuditReport",
     "Coverage",
     "CreateReport",
     "Created",
@@ -103,8 +108,15 @@ class Pipeline:
         return why_use_case.why(self._services, name=name, key=key)
 
     def coverage(self) -> Coverage:
-        """Reads the whole graph: for reports, not for every request."""
-        return self._services.graph.coverage(model=self._services.model)
+        """From counts, in milliseconds at any size, and what the last complete audit found."""
+        return quick_coverage(self._services)
+
+    def audit(self) -> AuditReport:
+        """Compare every entity with its vector, and mark what other programs changed.
+
+        Reads the whole graph. Discovery queues what is marked.
+        """
+        return audit_use_case.audit(self._services)
 
     def close(self) -> None:
         """Close connections and files; calling it again does nothing."""

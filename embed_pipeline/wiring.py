@@ -16,7 +16,7 @@ from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.providers import open_provider
 from embed_pipeline.settings import IN_PROCESS, ServerSettings, Settings
 from embed_pipeline.stores import graph_backend, initialise, queue_backend
-from embed_pipeline.stores.config import Queue, Server, StoreConfig
+from embed_pipeline.stores.config import InitOptions, Queue, Server, StoreConfig
 from embed_pipeline.stores.queue.rate_limiter import Unlimited
 from embed_pipeline.worker.context import RunLimits, Services
 
@@ -28,22 +28,21 @@ def open_job_store(
     return _open_queue(settings, clock, fail_fast=fail_fast).jobs
 
 
-def open_entity_store(settings: Settings, *, clock: Clock | None = None) -> EntityStore:
-    config = _store_config(settings, clock)
+def open_entity_store(
+    settings: Settings, *, clock: Clock | None = None, fail_fast: bool = False
+) -> EntityStore:
+    config = _store_config(settings, clock, fail_fast=fail_fast)
     return graph_backend(settings.stores.graph).open_graph(config)
 
 
-def initialise_stores(settings: Settings, *, trigger: bool | None = None) -> list[str]:
-    """Create what the stores need; a sentence for each database.
-
-    `trigger` installs or removes what marks changes of other programs; None leaves it as it is.
-    """
-    stores = settings.stores
+def initialise_stores(settings: Settings, options: InitOptions | None = None) -> list[str]:
+    """Create what the stores need; a sentence for each database."""
+    stores, options = settings.stores, options or InitOptions()
     config = _store_config(settings, None)
     graph = graph_backend(stores.graph)
-    sentences = initialise(queue_backend(stores.queue), graph, config)
-    if trigger is not None:
-        sentences.append(graph.set_trigger(config, install=trigger))
+    sentences = initialise(queue_backend(stores.queue), graph, config, options)
+    if options.trigger is not None:
+        sentences.append(graph.set_trigger(config, install=options.trigger))
     return sentences
 
 
@@ -96,6 +95,8 @@ def run_limits_of(settings: Settings) -> RunLimits:
         concurrency=settings.provider.concurrency,
         heartbeat_interval=queue.heartbeat_interval,
         retention=queue.retention,
+        queue_depth=queue.depth,
+        audit_for=queue.audit_for,
     )
 
 
@@ -118,6 +119,7 @@ def policy_of(settings: Settings) -> QueuePolicy:
     queue = settings.queue
     return QueuePolicy(
         lock_duration=queue.lock_duration,
+        heartbeat_interval=queue.heartbeat_interval,
         max_attempts=queue.max_attempts,
         recovery=RecoveryPolicy(max_recoveries=queue.max_recoveries),
     )

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 JOBS = {
     "embed_job",
     "recover_stale_job",
+    "audit_job",
     "cleanup_ttl_job",
     "discover_job",
     "force_embedding_job",
@@ -50,7 +51,9 @@ AUTOMATIC = {
     "recover_failed_run",
     "recover_canceled_run",
     "cleanup_ttl_schedule",
+    "audit_schedule",
     "discover_schedule",
+    "discover_sensor",
     "observe_schedule",
     "prune_history_schedule",
     "daily_report_schedule",

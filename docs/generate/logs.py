@@ -45,11 +45,13 @@ _FIELDS = """
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "ahead": "Seconds; negative if it is behind.",
         "attempt": "Which attempt of the job this was.",
         "attempts": "How many attempts each of the jobs has had.",
         "breaker": "The name of the breaker: a provider, or `graph`.",
         "cache": "`miss`: there was no vector to reuse.",
         "category": "Only failed jobs of this category; null: of any.",
+        "complete": "Whether the round came to the end of the graph.",
         "completed": "How many of them had been completed.",
         "consecutive_failures": "How many failures followed each other.",
         "count": "The number in the message.",
@@ -64,12 +66,16 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "examined": "How many entities were read.",
         "existing": "How many existed before and were not changed.",
         "failed": "How many of them failed permanently.",
+        "filesystem": "The type of the mount.",
+        "folder": "The folder of the SQLite files.",
         "interval": "Seconds from the start of a sweep to the next one's.",
         "job_id": "The job.",
         "job_ids": "The jobs.",
         "leased": "Jobs leased.",
+        "left": "About so many entities that a bound left without a job.",
         "line": "The row's line in the file.",
         "lost": "Jobs whose lease was lost to another worker or to recovery.",
+        "marked": "Entities whose vector has to be made again.",
         "max_attempts": "How many attempts the job has.",
         "metrics": "The figures of the sweep, as in [reaper](reaper.md#what-operators-see).",
         "model": "The model, as `provider/name@dimensions`.",
@@ -85,6 +91,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "rate_limiter": "What was left of the shared budget.",
         "reason": "Why.",
         "released": "Jobs returned before they were started.",
+        "repaired": "Entities whose labels were not what their properties say.",
         "requests": "Requests sent to the provider.",
         "retried": "Jobs that failed and will be tried again.",
         "reused": "Jobs that needed no request because a vector could be reused.",
@@ -99,7 +106,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "truncated": "Texts that were cut to the provider's limit.",
         "until": "When it ends.",
         "worker_id": "Who holds or held the lease; in Dagster the id of the run.",
-        "workers": "The workers that had held the jobs.",
+        "workers": "The workers that hold or held the jobs.",
     }
 )
 

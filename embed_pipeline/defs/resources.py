@@ -22,8 +22,8 @@ PARTS = {"job_store", "entity_store", "embedding_provider", "rate_limiter", "run
 def resources_for(settings: Settings) -> dict[str, Any]:
     """Lazy: nothing is connected or loaded before an op uses it.
 
-    Sensors use the queue and the rate limiter too. They poll every few seconds, so there both fail
-    fast.
+    Sensors use the stores and the rate limiter too. They poll every few seconds, so there all of
+    them fail fast.
     """
     stores, provider = settings.stores, settings.provider
     return {
@@ -32,7 +32,7 @@ def resources_for(settings: Settings) -> dict[str, Any]:
             f"The queue of embedding jobs, on {stores.queue}.",
         ),
         "entity_store": _resource(
-            lambda _run: wiring.open_entity_store(settings),
+            lambda run: wiring.open_entity_store(settings, fail_fast=run is None),
             f"The knowledge graph, on {stores.graph}.",
         ),
         "embedding_provider": _resource(

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from embed_pipeline.domain.embedding import Coverage, VectorDefect
+from embed_pipeline.domain.embedding import VectorDefect
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import ENTITY_GONE, EmbedJob
 from embed_pipeline.domain.lease import Refusal, RefusalReason
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import ErrorCategory
 
 
@@ -84,7 +85,7 @@ def remedies_for_gaps(
     beyond these. Counts cannot tell which entity a job belongs to: a job of an entity that has a
     good vector can hide a gap until the job has ended.
     """
-    gaps = coverage.entities - coverage.embedded
+    gaps = coverage.gaps
     counts = {
         Remedy.DISCOVER: gaps - queued - parked,
         Remedy.RESUME if stopped else Remedy.RUN: queued,

@@ -198,22 +198,6 @@ class Created:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """The true state: counted, never estimated. `embedded` is of valid entities."""
-
-    entities: int = 0
-    embedded: int = 0
-    missing: int = 0
-    stale: int = 0
-    wrong_model: int = 0
-    wrong_dimension: int = 0
-
-    @property
-    def percent(self) -> float | None:
-        return 100 * self.embedded / self.entities if self.entities else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     entity: Entity
     score: float
@@ -221,7 +205,11 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """Hits, best first; `searchable` of the valid `entities` (of that type) have a vector."""
+    """Hits, best first. `searchable` of the `entities` that have a text have a vector.
+
+    Both are of the whole graph, whatever type was asked for: to count a type would take longer
+    than to search it.
+    """
 
     hits: Sequence[Hit] = ()
     searchable: int = 0

@@ -6,12 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum, StrEnum, auto
 
 from embed_pipeline.domain.breaker import Breaker
 from embed_pipeline.domain.control import Switch, SwitchState
-from embed_pipeline.domain.job import FailureRecord
+from embed_pipeline.domain.job import EmbedJob, FailureRecord, JobId
 
 RECENT = 100
 DEGRADED_AFTER = 5
@@ -76,6 +76,34 @@ def _latest(recent: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
     return (*recent, *new)[-RECENT:]
 
 
+MOST_SILENT = 1_000
+"""Jobs without a heartbeat are counted up to this number."""
+MOST_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """Processing jobs that had no heartbeat for too long, while their lease still holds."""
+
+    count: int = 0
+    job_ids: tuple[JobId, ...] = ()
+    """The first of them."""
+    workers: tuple[str, ...] = ()
+    longest: timedelta = timedelta(0)
+
+
+def silence_of(jobs: Sequence[EmbedJob], *, now: datetime) -> Silence:
+    return Silence(
+        count=len(jobs),
+        job_ids=tuple(job.id for job in jobs[:MOST_NAMED]),
+        workers=tuple(sorted({job.lock_owner for job in jobs if job.lock_owner})),
+        longest=max(
+            (now - job.last_heartbeat_at for job in jobs if job.last_heartbeat_at),
+            default=timedelta(0),
+        ),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthReport:
     """The answer to `get_health_status()`; `success_rate` is None while nothing has ended yet."""
@@ -86,9 +114,18 @@ class HealthReport:
     last_success_at: datetime | None
     error_patterns: tuple[tuple[str, int], ...]
     reasons: tuple[str, ...]
+    silent_jobs: int = 0
+    silent_job_ids: tuple[JobId, ...] = ()
 
 
-def report(record: HealthRecord, *, switch: Switch, breakers: Sequence[Breaker]) -> HealthReport:
+def report(
+    record: HealthRecord,
+    *,
+    switch: Switch,
+    breakers: Sequence[Breaker],
+    silence: Silence | None = None,
+) -> HealthReport:
+    silence = silence or Silence()
     failures = [pattern for pattern in record.recent if pattern != _OK]
     total = len(record.recent)
     status, reasons = _classify(record, switch, [b for b in breakers if b.is_open])
@@ -98,8 +135,21 @@ def report(record: HealthRecord, *, switch: Switch, breakers: Sequence[Breaker])
         success_rate=(total - len(failures)) / total if total else None,
         last_success_at=record.last_success_at,
         error_patterns=tuple(Counter(failures).most_common(TOP_PATTERNS)),
-        reasons=tuple(reasons),
+        reasons=(*reasons, *_on_silence(silence)),
+        silent_jobs=silence.count,
+        silent_job_ids=silence.job_ids,
     )
+
+
+def _on_silence(silence: Silence) -> list[str]:
+    """A note: one worker that is gone says nothing about the others, and recovery follows."""
+    if not silence.count:
+        return []
+    count = f"{MOST_SILENT:,} or more" if silence.count >= MOST_SILENT else f"{silence.count:,}"
+    return [
+        f"no heartbeat for {silence.longest.total_seconds():.0f} s of {count} processing jobs of"
+        f" {', '.join(silence.workers[:3])}, which may be gone (job {silence.job_ids[0]})"
+    ]
 
 
 def _classify(

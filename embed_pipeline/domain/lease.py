@@ -47,6 +47,16 @@ class Lease:
         return tuple(job.id for job in self.jobs)
 
 
+def beat_interval(interval: timedelta, *, lock: timedelta) -> timedelta:
+    """How often a worker extends its leases: as asked, but at least twice per lock."""
+    return min(interval, lock * 0.4)
+
+
+def silent_after(interval: timedelta, *, lock: timedelta) -> timedelta:
+    """Without a heartbeat for so long a worker may be gone; before its lease has expired."""
+    return min(3 * beat_interval(interval, lock=lock), lock * 0.8)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseResult:
     """What became of the jobs named in a call: done as asked, or no longer the caller's."""

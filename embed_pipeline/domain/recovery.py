@@ -44,6 +44,7 @@ class QueuePolicy:
     """The numbers that a queue works by, made from the settings once."""
 
     lock_duration: timedelta = timedelta(minutes=5)
+    heartbeat_interval: timedelta = timedelta(minutes=2)
     max_attempts: int = 3
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     recovery: RecoveryPolicy = field(default_factory=RecoveryPolicy)

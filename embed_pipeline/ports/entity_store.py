@@ -11,7 +11,6 @@ from typing import Protocol
 
 from embed_pipeline.domain.embedding import (
     Bookmark,
-    Coverage,
     Created,
     Discovery,
     ModelRecord,
@@ -25,7 +24,7 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity, EntityMapping, NewEntity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import AuditPage, AuditRecord, PartitionCounts
+from embed_pipeline.domain.partition import AuditPage, AuditRecord, Coverage, PartitionCounts
 
 
 class EntityStore(Protocol):

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from embed_pipeline.domain.control import ControlState
+from embed_pipeline.domain.health import Silence
 from embed_pipeline.domain.job import (
     CleanupReport,
     EmbedJob,
@@ -181,6 +182,13 @@ class JobStore(Protocol):
     @abstractmethod
     def has_stale(self) -> bool:
         """Whether recovery would find anything; costs an index seek."""
+
+    @abstractmethod
+    def silence(self) -> Silence:
+        """Processing jobs whose worker may be gone, though their lease still holds.
+
+        By the index of leases' ends, so the cost is that of the processing jobs found.
+        """
 
     @abstractmethod
     def live_owners(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import cast
 
 from embed_pipeline.errors import ConfigurationError
-from embed_pipeline.stores.config import GraphBackend, QueueBackend, StoreConfig
+from embed_pipeline.stores.config import GraphBackend, InitOptions, QueueBackend, StoreConfig
 
 _EXTRAS = {"postgres": "embed-pipeline[postgres]"}
 
@@ -20,7 +20,12 @@ def graph_backend(name: str) -> GraphBackend:
     return cast("GraphBackend", _backend(name))
 
 
-def initialise(queue: QueueBackend, graph: GraphBackend, config: StoreConfig) -> list[str]:
+def initialise(
+    queue: QueueBackend,
+    graph: GraphBackend,
+    config: StoreConfig,
+    options: InitOptions | None = None,
+) -> list[str]:
     """Prepare both stores. Both are checked before either is written."""
     first, second = queue.locate_queue(config), graph.locate_graph(config)
     if first.identity == second.identity:
@@ -28,7 +33,10 @@ def initialise(queue: QueueBackend, graph: GraphBackend, config: StoreConfig) ->
         raise ConfigurationError(
             [f"Queue and graph need a database each: {first.place} and {second.place} are one."]
         )
-    return [*queue.initialise_queue(config), *graph.initialise_graph(config)]
+    return [
+        *queue.initialise_queue(config),
+        *graph.initialise_graph(config, options or InitOptions()),
+    ]
 
 
 def _backend(name: str) -> ModuleType:

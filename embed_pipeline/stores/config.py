@@ -7,6 +7,7 @@ offers only that half.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +20,12 @@ from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
+
+OnProgress = Callable[[str, int, int], None]
+"""Called during long work with what is done, how far it is, and the total."""
+
+
+def unseen(what: str, done: int, total: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +57,17 @@ class StoreConfig:
     """None: the database's own clock."""
     fail_fast: bool = False
     """Give up on an unreachable server soon: for sensors, which poll every few seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitOptions:
+    """What `init` does to the graph beyond making what is missing."""
+
+    rebuild_index: bool = False
+    """Replace a vector index whose definition differs from the one that is wanted."""
+    trigger: bool | None = None
+    """Install or remove what marks changes of other programs; None leaves it as it is."""
+    on_progress: OnProgress = unseen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +116,7 @@ class GraphBackend(Protocol):
     def locate_graph(self, config: StoreConfig) -> Location:
         """Refuse a database that holds the queue or a newer schema. Changes nothing."""
 
-    def initialise_graph(self, config: StoreConfig) -> list[str]:
+    def initialise_graph(self, config: StoreConfig, options: InitOptions) -> list[str]:
         """Create what is missing; may be repeated. A sentence for each thing worth knowing."""
 
     def set_trigger(self, config: StoreConfig, *, install: bool) -> str:

@@ -48,6 +48,11 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
             "Recovered {count} jobs with an expired lease.",
             ("count", "failed", "job_ids", "previous_owners"),
         ),
+        "jobs.silent": EventKind(
+            WARNING,
+            "{count} processing jobs had no heartbeat for too long: their worker may be gone.",
+            ("count", "job_ids", "workers", "silent_for"),
+        ),
         "jobs.retried": EventKind(
             INFO, "Returned {count} failed jobs to pending.", ("count", "category", "job_ids")
         ),
@@ -118,7 +123,12 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         "entities.discovered": EventKind(
             INFO,
             "Discovered {count} entities that need an embedding.",
-            ("count", "examined", "new_jobs", "parked"),
+            ("count", "examined", "new_jobs", "parked", "left"),
+        ),
+        "entities.audited": EventKind(
+            INFO,
+            "Audited {count} entities: {marked} need an embedding, {repaired} labels were wrong.",
+            ("count", "marked", "repaired", "complete"),
         ),
         "entities.queue_unavailable": EventKind(
             WARNING,
@@ -183,6 +193,16 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
             WARNING, "Answered a message of an MCP client that cannot be read.", ("reason",)
         ),
         "tool.failed": EventKind(ERROR, "Tool {tool} failed because of a bug.", ("tool", *_ERROR)),
+        "store.network_mount": EventKind(
+            WARNING,
+            "{folder} is on a network mount ({filesystem}): SQLite files serve one machine only.",
+            ("folder", "filesystem"),
+        ),
+        "clock.differs": EventKind(
+            WARNING,
+            "The wall clock is {ahead} s ahead of the queue's, which counts from the boot.",
+            ("ahead",),
+        ),
         "store.apoc_missing": EventKind(
             WARNING, "APOC is not installed; cleanup deletes in small transactions of its own."
         ),

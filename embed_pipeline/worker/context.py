@@ -31,6 +31,10 @@ class RunLimits:
     """Vectors per transaction."""
     retention: timedelta = timedelta(days=14)
     """How long ended jobs are kept."""
+    queue_depth: int = 100_000
+    """Pending jobs that discovery fills the queue up to."""
+    audit_for: timedelta = timedelta(seconds=60)
+    """How long one round of the audit reads the graph."""
 
     @property
     def most_batches(self) -> int:

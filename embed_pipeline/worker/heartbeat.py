@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable
 from datetime import timedelta
 
 from embed_pipeline.domain.job import JobId
-from embed_pipeline.domain.lease import Lease
+from embed_pipeline.domain.lease import Lease, beat_interval, silent_after
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.telemetry import emit
 
-BEAT_SHARE, WARN_SHARE, STOP_SHARE = 0.4, 0.8, 0.9
-"""Shares of the lease's duration: beat at least this often, warn after, start nothing after."""
+STOP_SHARE = 0.9
+"""After this share of the lease's duration without a beat nothing new is started."""
 
 
 class Heartbeat:
@@ -21,8 +21,8 @@ class Heartbeat:
 
     def __init__(self, jobs: JobStore, lease: Lease, *, interval: timedelta, clock: Clock) -> None:
         self._jobs, self._lease, self._clock = jobs, lease, clock
-        self._interval = min(interval, lease.duration * BEAT_SHARE)
-        self._warn_after = min(3 * self._interval, lease.duration * WARN_SHARE)
+        self._interval = beat_interval(interval, lock=lease.duration)
+        self._warn_after = silent_after(interval, lock=lease.duration)
         self._held = set(lease.job_ids)
         self._lost: set[JobId] = set()
         self._last_beat = clock.monotonic()

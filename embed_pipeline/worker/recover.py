@@ -8,8 +8,18 @@ from embed_pipeline.telemetry import emit
 
 
 def recover_stale(jobs: JobStore) -> Recovery:
-    """One pass; a pass that finds nothing is logged too."""
-    return _logged(jobs.recover_stale())
+    """One pass; a pass that finds nothing is logged too, and so are workers that may be gone."""
+    recovery = _logged(jobs.recover_stale())
+    silence = jobs.silence()
+    if silence.count:
+        emit(
+            "jobs.silent",
+            count=silence.count,
+            job_ids=silence.job_ids,
+            workers=silence.workers,
+            silent_for=silence.longest,
+        )
+    return recovery
 
 
 def recover_owner(jobs: JobStore, owner: str) -> Recovery:

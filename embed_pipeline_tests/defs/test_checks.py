@@ -18,9 +18,9 @@ from embed_pipeline.defs.observe.checks import (
     unreachable,
 )
 from embed_pipeline.domain.control import Switch, SwitchState
-from embed_pipeline.domain.embedding import Coverage
 from embed_pipeline.domain.health import HealthReport, HealthStatus
 from embed_pipeline.domain.job import EmbedJob, EntityUid, JobId, JobStatus, QueueStatus
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.domain.recovery import RecoveryPolicy
 from embed_pipeline.errors import ErrorCategory, StoreUnavailable
 from embed_pipeline.usecases.insight.coverage import QueueState

@@ -12,8 +12,8 @@ import dagster as dg
 import pytest
 
 from embed_pipeline.defs.observe.assets import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS
-from embed_pipeline.domain.embedding import Coverage
 from embed_pipeline.domain.job import ENTITY_GONE, FailureRecord
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import (
     CredentialsRefused,
     ErrorCategory,
@@ -110,7 +110,7 @@ def test_materialization_that_an_absent_graph_prevented_is_made_by_the_next_look
     pipeline.create("a", "b")
     pipeline.run("embed_job", instance=instance)
     with monkeypatch.context() as broken:
-        broken.setattr(GraphEntityStore, "coverage", away)
+        broken.setattr(GraphEntityStore, "counts", away)
         pipeline.run("observe_job", instance=instance, raise_on_error=False)
     before = instance.get_latest_materialization_event(ENTITY_EMBEDDINGS)
 

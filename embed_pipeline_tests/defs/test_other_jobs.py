@@ -78,7 +78,7 @@ def test_impossible_age_is_refused_before_anything_is_deleted(days: int) -> None
 @pytest.mark.parametrize("bound", ["most_jobs", "most_read"])
 def test_discovery_of_nothing_is_refused(bound: str) -> None:
     with pytest.raises(ValidationError, match=bound):
-        DiscoverConfig(**{bound: 0})
+        DiscoverConfig.model_validate({bound: 0})
 
 
 def test_discovery_queues_what_other_programs_wrote(pipeline: Pipeline) -> None:

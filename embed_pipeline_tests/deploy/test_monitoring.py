@@ -15,6 +15,7 @@ from embed_pipeline import wiring
 from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.interfaces.metrics import Reader, as_text, registry_of
 from embed_pipeline.settings import load_settings
+from embed_pipeline.usecases.entities.audit import audit
 from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.stop import Deadline
@@ -47,6 +48,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> str:
         create_entities(services.jobs, services.graph, new, model=services.model)
         deadline = Deadline(services.clock, limit=None)
         run_until_empty(services, owner="a run", recovery_interval=MINUTE, deadline=deadline)
+        audit(services)
         return as_text(registry_of(Reader(services), with_reaper=True))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from embed_pipeline.domain.diagnosis import Remedy, remedies_for_gaps
-from embed_pipeline.domain.embedding import Coverage
+from embed_pipeline.domain.partition import Coverage
 
 DISCOVER, RUN, RESUME = Remedy.DISCOVER, Remedy.RUN, Remedy.RESUME
 RETRY_FAILED = Remedy.RETRY_FAILED

@@ -58,7 +58,7 @@ def test_coverage_tells_each_state_with_its_meaning_and_its_command(
         [NewEntity(uid=changed.uid, name="changed by name")], model=services.model
     )
 
-    readable, parsed = cli("coverage").out, cli("coverage", "--json").json
+    readable, parsed = cli("coverage").out, cli("coverage", "--exact", "--json").json
 
     assert (parsed["embedded"], parsed["missing"], parsed["stale"]) == (1, 2, 1)
     assert (parsed["failed"], parsed["queued"], parsed["percent"]) == (1, 0, 25.0)
@@ -67,7 +67,7 @@ def test_coverage_tells_each_state_with_its_meaning_and_its_command(
         "stale": "embed-pipeline discover",
         "failed": "embed-pipeline failed, then retry-failed",
     }
-    assert "have no vector: no search finds them" in readable
+    assert "have no vector of this model: no search finds them" in readable
     assert "wrong dimension" in readable
 
 
@@ -100,7 +100,7 @@ def test_another_model_in_the_settings_shows_as_wrong_model(
     create(services, "a")
     cli("run")
 
-    counted = cli("coverage", "--json", EMBEDDING_MODEL="other").json
+    counted = cli("coverage", "--exact", "--json", EMBEDDING_MODEL="other").json
 
     assert (counted["wrong_model"], counted["embedded"]) == (1, 0)
 

@@ -25,6 +25,10 @@ def test_status_counts_the_jobs_of_every_state(cli: CommandLine, past: Past) -> 
         "failed": 1,
         "total": 4,
         "queue": "running",
+        "left": 1,
+        "per_second": None,
+        "eta_seconds": None,
+        "done": False,
     }
 
 

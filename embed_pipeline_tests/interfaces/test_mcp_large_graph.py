@@ -93,13 +93,16 @@ def test_repair_is_one_page_however_large_the_graph(
         "register_first_model": 1,
         "entities_without_embeddings": 1,
         "embedded_versions": 1,
+        "exchange_markers": 1,
     }
     assert queue.calls == {"enqueue": 1}
 
 
 def test_queries_follow_the_pages_that_were_walked(
-    agent: Conversation, graph: Counting, queue: Counting, crowd: Services
+    agent: Conversation, graph: Counting, queue: Counting, crowd: Services, home: Path
 ) -> None:
+    with closing(sqlite3.connect(home / "graph.sqlite")) as connection, connection:
+        connection.execute("UPDATE Entity SET needs_embedding = 0")
     park(crowd, *(f"a parked {n:02}" for n in range(30)))
 
     answer = agent.call(FORCE, limit=10)

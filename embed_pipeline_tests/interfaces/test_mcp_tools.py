@@ -119,7 +119,7 @@ class TestCreateAndSearch:
 
         assert len(everything.facts["entities"]) == 2
         assert "capped at 1000" in everything.sentence
-        assert (nothing.sentence, nothing.facts["valid"]) == ("Nothing found.", 0)
+        assert (nothing.sentence, nothing.facts["valid"]) == ("Nothing found.", 2)
 
 
 class TestWhyNotFound:

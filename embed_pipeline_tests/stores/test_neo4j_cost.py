@@ -183,6 +183,7 @@ def crowded(neo4j_queue: BedServer, lease_costs: dict[str, int]) -> Address:
         pytest.param(lambda store: store.recover_owner("nobody"), 50, id="recover_owner"),
         pytest.param(lambda store: store.next_due(model=MODEL), 100, id="next_due"),
         pytest.param(lambda store: store.live_owners(), 100, id="live_owners"),
+        pytest.param(lambda store: store.silence(), 100, id="silence"),
         pytest.param(lambda store: take(store, 10, model="mock/other@8"), 100, id="lease"),
         pytest.param(lambda store: store.failed_jobs(), 20, id="failed_jobs"),
         pytest.param(lambda store: store.retry_failed(), 20, id="retry_failed"),

@@ -14,7 +14,7 @@ import pytest
 from embed_pipeline.domain.embedding import VectorDefect
 from embed_pipeline.domain.entity import EntityMapping, NewEntity, TextValue
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
-from embed_pipeline.errors import ConfigurationError, SchemaMissing, StoreOverloaded
+from embed_pipeline.errors import ConfigurationError, StoreOverloaded
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.graph import discovery
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
@@ -27,8 +27,6 @@ from embed_pipeline_tests.contracts.binding import GRAPH_CONTRACTS, bind
 from embed_pipeline_tests.contracts.entity_store.discover import DiscoverContract
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,
-    OTHER_MODEL,
-    GraphBackend,
     add,
     add_embedded,
     embed,
@@ -40,7 +38,7 @@ from embed_pipeline_tests.contracts.entity_store.scene import (
     vector,
     write,
 )
-from embed_pipeline_tests.contracts.entity_store.search import SearchContract, embed_with
+from embed_pipeline_tests.contracts.entity_store.search import SearchContract
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_graph import ENTITY, Neo4jGraphBackend, database_of, empty
 
@@ -75,27 +73,11 @@ class TestDiscoverByWindows(DiscoverContract):
 
 
 class TestSearchByIndex(SearchContract):
-    """The same promises when there are too many vectors to compare them all, but for one.
-
-    `searchable` is then counted by model alone: to know its dimensions every vector would have
-    to be read, which is what an index is there to spare.
-    """
+    """The same promises when there are too many vectors to compare them all."""
 
     @pytest.fixture(autouse=True)
     def _many(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(vector_search, "COMPARE_ALL", 0)
-
-    def test_vectors_of_another_model_or_dimension_are_not_searched(
-        self, store: EntityStore, backend: GraphBackend
-    ) -> None:
-        embed_with(store, {1: vector(), 2: vector(), 3: vector()})
-        backend.relabel_vector(uid(1), OTHER_MODEL)
-        backend.replace_vector(uid(2), vector(1, 2))
-
-        result = store.search(vector(), model=MODEL)
-
-        assert [hit.entity.uid for hit in result.hits] == [uid(3)]
-        assert (result.searchable, result.entities) == (2, 3)
+        monkeypatch.setattr(vector_search, "COMPARE_ALL", -1)
 
 
 def _create(server: BedServer, numbers: range) -> list[str]:
@@ -372,7 +354,6 @@ class TestOtherPeoplesGraphs:
 
         assert people.coverage(model=MODEL).entities == 30
         assert len(people.entities_without_embeddings(100, model=MODEL).entities) == 30
-        assert people.search(vector(), model=MODEL).entities == 30
         assert people.find_by_name("nobody") == ()
 
     @pytest.mark.parametrize("theirs", ["[0.5, 0.5, 0.5, 0.5]", "'none'", "17"])
@@ -399,38 +380,6 @@ class TestIndexes:
         hits = store.search(vector(), model=MODEL).hits
 
         assert [(hit.entity.uid, hit.score) for hit in hits] == [(uid(2), 1.0), (uid(1), 0.0)]
-
-    def test_vector_index_for_other_dimensions_is_refused_before_the_model_is_registered(
-        self, store: EntityStore, backend: Neo4jGraphBackend
-    ) -> None:
-        backend.server.wipe()
-        backend.server.run(
-            "CREATE VECTOR INDEX theirs FOR (e:Entity) ON (e.embedding)"
-            " OPTIONS {indexConfig: {`vector.dimensions`: 8,"
-            " `vector.similarity_function`: 'cosine'}}"
-        )
-
-        with pytest.raises(SchemaMissing, match="8 dimensions"):
-            register(store)
-
-        assert store.models() == ()
-        backend.server.run("DROP INDEX theirs")
-
-    def test_vector_index_that_was_there_before_is_used_under_its_name(
-        self, store: EntityStore, backend: Neo4jGraphBackend, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        backend.server.wipe()
-        backend.server.run(
-            "CREATE VECTOR INDEX theirs FOR (e:Entity) ON (e.embedding)"
-            " OPTIONS {indexConfig: {`vector.dimensions`: 4,"
-            " `vector.similarity_function`: 'cosine'}}"
-        )
-        monkeypatch.setattr(vector_search, "COMPARE_ALL", 0)
-
-        add_embedded(store, 1)
-
-        assert len(store.search(vector(), model=MODEL).hits) == 1
-        backend.server.run("DROP INDEX theirs")
 
     def test_several_that_begin_at_once_make_one_index(self, backend: Neo4jGraphBackend) -> None:
         backend.server.wipe()

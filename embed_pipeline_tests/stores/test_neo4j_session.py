@@ -154,7 +154,7 @@ class TestServers:
 
             speaks_vectors = database.read(lambda tx: tx.speaks_vectors)
             assert speaks_vectors is version[0]["v"].startswith("202")
-            assert speaks_vectors is (database.bolt_version >= (6, 0))
+            assert speaks_vectors is (database.server_info.protocol_version >= (6, 0))
 
 
 class TestRefusals:

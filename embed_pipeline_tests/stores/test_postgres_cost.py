@@ -134,6 +134,7 @@ def pages(backend: PostgresQueueBackend, call: Callable[[QueueJobStore], object]
         pytest.param(lambda store: store.retry_failed(), id="retry_failed"),
         pytest.param(lambda store: store.next_due(model=MODEL), id="next_due"),
         pytest.param(lambda store: store.live_owners(), id="live_owners"),
+        pytest.param(lambda store: store.silence(), id="silence"),
         pytest.param(lambda store: take(store, 10), id="lease"),
         pytest.param(lambda store: store.failed_jobs(), id="failed_jobs"),
         pytest.param(lambda store: store.cancel(entity_uid=EntityUid("x")), id="cancel"),

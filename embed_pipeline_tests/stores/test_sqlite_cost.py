@@ -123,6 +123,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteQueueBac
         pytest.param(lambda store: store.cleanup(older_than=DAY), id="cleanup"),
         pytest.param(lambda store: store.next_due(model=MODEL), id="next_due"),
         pytest.param(lambda store: store.live_owners(), id="live_owners"),
+        pytest.param(lambda store: store.silence(), id="silence"),
         pytest.param(lambda store: take(store, 10), id="lease"),
         pytest.param(lambda store: store.cancel(entity_uid=EntityUid("x")), id="cancel"),
         pytest.param(lambda store: store.history.of_entity(EntityUid("x")), id="of_entity"),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.errors import InputRefused
+from embed_pipeline.stores.graph.transaction import GraphTransaction
 from embed_pipeline.usecases.entities.discover import Bounds, discover
 from embed_pipeline.usecases.entities.force import force_embedding
 from embed_pipeline.worker.packing import HARMLESS
+from embed_pipeline_tests.clocks import MINUTE
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
 from embed_pipeline_tests.worker.scene import MODEL, World, entity, uid
@@ -19,6 +21,19 @@ def add_unqueued(world: World, *numbers: int, note: str | None = None) -> None:
     world.graph.create_entities(
         [entity(number, *([note] if note else [])) for number in numbers], model=MODEL
     )
+
+
+def write_unmarked(world: World, numbers: Iterable[int]) -> None:
+    """Entities that another program wrote, which knows nothing of markers."""
+    statement = "INSERT INTO Entity (uid, name, observations) VALUES (:uid, :name, :notes)"
+
+    def write(tx: GraphTransaction) -> None:
+        for number in numbers:
+            notes = f"note {number}"
+            tx.all(statement, uid=uid(number), name=f"entity {number}", notes=notes)
+        tx.all("UPDATE Entity SET needs_embedding = 0")
+
+    world.graph.backend.write(write)
 
 
 def refuse_all(world: World) -> None:
@@ -59,7 +74,7 @@ def test_ten_refused_entities_never_hide_an_eleventh_from_discovery(world: World
 
     report = discover(world.services, bounds=Bounds(most_jobs=1))
 
-    assert (report.new_jobs, report.parked) == (1, 10)
+    assert report.new_jobs == 1
     assert world.run().embedded == 1
     assert world.is_embedded(uid(10))
 
@@ -150,28 +165,17 @@ def test_text_that_another_program_changed_is_found_by_the_stale_walk(world: Wor
     assert world.has_vector_of(uid(3), "entity 3\ntheir words")
 
 
-def test_each_entity_counts_once(world: World) -> None:
+def test_each_entity_is_queued_once(world: World) -> None:
     world.fill(4)
     world.run()
     world.graph.upsert_entities([entity(1, "changed")], model=MODEL)
     world.write_as_another_program(uid(2), "their words")
-    shorter = "UPDATE embedding_vectors SET vector = zeroblob(4) WHERE uid = :uid"
-    world.graph.backend.write(lambda tx: tx.all(shorter, uid=uid(3)))
     add_unqueued(world, 4, 5)
 
     report = discover(world.services)
 
-    assert (report.missing, report.changed, report.invalid) == (2, 2, 1)
-    assert (report.examined, report.new_jobs, report.queued_already) == (6, 5, 0)
-
-
-def test_entities_that_are_read_again_count_for_the_bound_of_reading(world: World) -> None:
-    add_unqueued(world, *range(6))
-
-    report = discover(world.services, bounds=Bounds(most_read=8))
-
-    assert report.examined == 6
-    assert world.graph.cursor("stale walk") == uid(1), "two of them were read again"
+    assert (report.missing, report.changed) == (2, 2)
+    assert (report.examined, report.new_jobs, report.queued_already) == (4, 4, 0)
 
 
 def test_stale_walk_goes_on_where_the_last_one_stopped(world: World) -> None:
@@ -182,8 +186,76 @@ def test_stale_walk_goes_on_where_the_last_one_stopped(world: World) -> None:
     reports = [discover(world.services, bounds=Bounds(most_read=4)) for _ in range(3)]
 
     assert [report.changed for report in reports] == [0, 0, 1]
-    assert [report.examined for report in reports] == [4, 4, 2]
-    assert world.graph.cursor("stale walk") is None, "the next one starts again"
+
+
+def test_without_an_audit_only_marked_and_missing_ones_are_queued(world: World) -> None:
+    world.fill(3)
+    world.run()
+    world.write_as_another_program(uid(0), "their words")
+    world.graph.upsert_entities([entity(1, "changed")], model=MODEL)
+    add_unqueued(world, 3)
+
+    report = discover(world.services, bounds=Bounds(audit=False))
+
+    assert (report.changed, report.missing, report.new_jobs) == (1, 1, 2)
+
+
+def test_a_bound_says_how_many_are_left(world: World) -> None:
+    add_unqueued(world, *range(12))
+
+    first = discover(world.services, bounds=Bounds(most_jobs=5))
+    second = discover(world.services)
+
+    assert (first.new_jobs, first.left) == (5, 7)
+    assert (second.new_jobs, second.left) == (7, 0)
+
+
+def test_a_sweep_goes_on_behind_what_the_last_one_queued(world: World) -> None:
+    write_unmarked(world, range(12))
+    bounds = Bounds(most_jobs=4, most_read=6, audit=False)
+
+    reports = [discover(world.services, bounds=bounds) for _ in range(4)]
+
+    assert sum(report.new_jobs for report in reports) == 12, "it does not read the same six again"
+
+
+def test_a_sweep_wraps_around(world: World) -> None:
+    write_unmarked(world, range(6))
+    discover(world.services, bounds=Bounds(most_jobs=4, audit=False))
+    write_unmarked(world, [-1])
+
+    report = discover(world.services, bounds=Bounds(audit=False))
+
+    assert report.new_jobs == 3, "two behind the last place, one before it"
+
+
+def test_marker_of_a_queued_entity_is_exchanged(world: World) -> None:
+    add_unqueued(world, 0, 1)
+    before = world.graph.counts(model=MODEL).marked
+
+    discover(world.services)
+
+    assert (before, world.graph.counts(model=MODEL).marked) == (2, 0)
+    assert discover(world.services).queued_already == 2, "they still lack a vector"
+
+
+def test_created_entities_are_not_taken_for_new_marks(world: World) -> None:
+    world.fill(3)
+
+    assert world.graph.counts(model=MODEL).marked == 0
+
+
+def test_one_discovery_at_a_time(world: World) -> None:
+    add_unqueued(world, 0)
+    world.jobs.named_leases.take("discovery", owner="run-1", duration=MINUTE)
+
+    blocked = discover(world.services)
+    world.jobs.named_leases.release("discovery", owner="run-1")
+    free = discover(world.services)
+
+    assert (blocked.busy, blocked.new_jobs) == ("run-1", 0)
+    assert (free.busy, free.new_jobs) == (None, 1)
+    assert world.jobs.named_leases.take("discovery", owner="x", duration=MINUTE).owner == "x"
 
 
 def test_nothing_to_discover_is_reported_as_nothing(build: Build) -> None:

@@ -64,6 +64,7 @@ def test_entity_name_wins_over_limit(world: World) -> None:
 def test_batch_repair_pages_past_what_is_queued_already(world: World) -> None:
     world.fill(15)
     world.graph.create_entities([entity(number) for number in range(15, 20)], model=MODEL)
+    world.graph.backend.write(lambda tx: tx.all("UPDATE Entity SET needs_embedding = 0"))
 
     report = force_embedding(world.services, limit=3)
 

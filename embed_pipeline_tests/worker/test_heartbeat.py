@@ -13,6 +13,7 @@ from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.domain.lease import Lease
 from embed_pipeline.errors import StoreBusy
 from embed_pipeline.worker.heartbeat import Heartbeat
+from embed_pipeline.worker.recover import recover_stale
 from embed_pipeline.worker.run import drain
 from embed_pipeline_tests.clocks import MILLISECOND, MINUTE, SECOND
 from embed_pipeline_tests.stores.sqlite_queue import run_sql
@@ -242,3 +243,31 @@ def test_heartbeat_thread_ends_with_its_batch(world: World) -> None:
     world.run()
 
     assert not [thread for thread in threading.enumerate() if thread.name == "heartbeat"]
+
+
+def test_recovery_pass_warns_of_a_silent_worker_whose_lock_still_holds(
+    world: World, logs: Logbook
+) -> None:
+    world.fill(3)
+    lease = world.lease(owner="worker-a")
+    world.clock.advance(2 * INTERVAL + SECOND)
+
+    recovery = recover_stale(world.jobs)
+
+    (line,) = logs.of("jobs.silent")
+    assert (line["level"], line["count"], line["workers"]) == ("warning", 3, ["worker-a"])
+    assert sorted(line["jobIds"]) == sorted(lease.job_ids)
+    assert line["silentFor"] == 241.0
+    assert recovery.jobs == ()
+
+
+def test_recovery_pass_says_nothing_of_workers_that_beat(world: World, logs: Logbook) -> None:
+    world.fill(1)
+    beating = heartbeat(world, world.lease())
+    world.clock.advance(INTERVAL)
+    beating.beat()
+    world.clock.advance(INTERVAL)
+
+    recover_stale(world.jobs)
+
+    assert logs.of("jobs.silent") == []

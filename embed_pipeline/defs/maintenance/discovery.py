@@ -1,19 +1,53 @@
-"""`discover_job` and its schedule: queues the entities that lack a valid vector."""
+"""`discover_job`, its schedule, and the sensor that fills the queue while vectors are missing.
+
+A few entities are queued by the sensor itself: a run would take longer to start.
+"""
+
+import json
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.op import RETRY_TWICE, Metadata, Stopwatch, job_of, pipeline_op
-from embed_pipeline.defs.polling import concise_errors, request_unless_active, schedule_status
-from embed_pipeline.usecases.entities import discover
-from embed_pipeline.usecases.insight.coverage import MOST_READ, has_gaps
+from embed_pipeline.defs.op import (
+    RETRY_TWICE,
+    TRIGGER,
+    Metadata,
+    Stopwatch,
+    job_of,
+    pipeline_op,
+)
+from embed_pipeline.defs.polling import (
+    EVERY_FIVE_SECONDS,
+    SensorResult,
+    concise_errors,
+    request_unless_active,
+    schedule_status,
+    sensor_status,
+)
+from embed_pipeline.ports.clock import SystemClock
+from embed_pipeline.usecases.entities.discover import Bounds, DiscoveryReport, discover
+from embed_pipeline.usecases.entities.refill import Refill, check_refill
 from embed_pipeline.worker.context import Services
+
+FEW = 1_000
+"""Entities that the sensor queues itself, within a second or two."""
+
+IN_A_TICK = Bounds(most_jobs=FEW, most_read=2 * FEW, audit=False)
+
+AGAIN_AFTER = timedelta(minutes=15)
+"""When a sweep that changed nothing is tried again."""
 
 
 class DiscoverConfig(dg.Config):
     most_jobs: int = Field(default=5_000, ge=1, description="Stop after queueing this many jobs.")
     most_read: int = Field(
         default=50_000, ge=1, description="Stop after reading this many entities."
+    )
+    audit: bool = Field(
+        default=True,
+        description="First compare up to most_read entities with their vectors, for changes of"
+        " other programs; audit_job does the same every five minutes.",
     )
 
 
@@ -25,9 +59,9 @@ def discover_missing_embeddings(
     config: DiscoverConfig,
     services: dg.ResourceParam[Services],
 ) -> int:
-    bounds = discover.Bounds(most_jobs=config.most_jobs, most_read=config.most_read)
+    bounds = Bounds(most_jobs=config.most_jobs, most_read=config.most_read, audit=config.audit)
     watch = Stopwatch()
-    report = discover.discover(services, bounds=bounds)
+    report = discover(services, bounds=bounds, owner=context.run_id)
     metadata: Metadata = {
         "examined": report.examined,
         "missing": report.missing,
@@ -36,9 +70,19 @@ def discover_missing_embeddings(
         "new jobs": report.new_jobs,
         "queued already": report.queued_already,
         "parked": report.parked,
+        "left": report.left,
+        "state": _state_of(report),
     }
     context.add_output_metadata(metadata | watch.speed(report.examined))
     return report.new_jobs
+
+
+def _state_of(report: DiscoveryReport) -> str:
+    if report.busy:
+        return f"another discovery is at work: {report.busy}"
+    if report.left:
+        return f"stopped at its bound, about {report.left} entities are left"
+    return "complete"
 
 
 discover_job = job_of(discover_missing_embeddings, "discover_job", lane="maintenance")
@@ -50,7 +94,7 @@ def discover_schedule_for(running: bool) -> dg.ScheduleDefinition:
         cron_schedule="*/15 * * * *",
         default_status=schedule_status(running),
         description="Finds entities that other programs left without a valid vector. Launches no"
-        f" run if the graph has at most {MOST_READ} entities and all have a vector or a job.",
+        " run if the counts say that all have a vector or a job.",
     )
     def discover_schedule(
         context: dg.ScheduleEvaluationContext, services: dg.ResourceParam[Services]
@@ -59,8 +103,72 @@ def discover_schedule_for(running: bool) -> dg.ScheduleDefinition:
         if isinstance(request, dg.SkipReason):
             return request
         with concise_errors():
-            if has_gaps(services):
-                return request
-        return dg.SkipReason("every entity has an embedding or a job")
+            refill = check_refill(services)
+        return dg.SkipReason(refill.reason) if refill.reason else request
 
     return discover_schedule
+
+
+def discover_sensor_for(running: bool) -> dg.SensorDefinition:
+    @dg.sensor(
+        job=discover_job,
+        minimum_interval_seconds=EVERY_FIVE_SECONDS,
+        default_status=sensor_status(running),
+        description="Queues marked entities at once, and fills the queue up to EMBED_QUEUE_DEPTH"
+        " while vectors are missing: a few by itself, many by discover_job.",
+    )
+    def discover_sensor(
+        context: dg.SensorEvaluationContext, services: dg.ResourceParam[Services]
+    ) -> SensorResult:
+        request = request_unless_active(context.instance, discover_job, trigger="queue")
+        if isinstance(request, dg.SkipReason):
+            yield request
+            return
+        with concise_errors():
+            refill = check_refill(services)
+            reason = refill.reason or _in_vain(context.cursor, refill)
+            if reason:
+                yield dg.SkipReason(reason)
+                return
+            context.update_cursor(_cursor_of(refill))
+            if max(refill.unqueued, refill.marked) > FEW:
+                yield _sweep(refill)
+                return
+            report = discover(services, bounds=IN_A_TICK, owner="discover_sensor")
+        if IN_A_TICK.reached(report):
+            context.update_cursor("")  # there is more, so the next tick continues
+        yield dg.SkipReason(f"queued {report.new_jobs} entities; {_state_of(report)}")
+
+    return discover_sensor
+
+
+def _sweep(refill: Refill) -> dg.RunRequest:
+    config = DiscoverConfig(
+        most_jobs=refill.most_jobs, most_read=10 * refill.most_jobs, audit=False
+    )
+    return dg.RunRequest(
+        run_config=dg.RunConfig(ops={discover_missing_embeddings.name: config}),
+        tags={TRIGGER: "queue"},
+    )
+
+
+def _cursor_of(refill: Refill) -> str:
+    now = SystemClock().now().isoformat()
+    return json.dumps({"unqueued": refill.unqueued, "marked": refill.marked, "at": now})
+
+
+def _in_vain(cursor: str | None, refill: Refill) -> str | None:
+    """Why the last sweep is not repeated yet: it has changed nothing that is counted."""
+    try:
+        last = json.loads(cursor or "")
+        same = (last["unqueued"], last["marked"]) == (refill.unqueued, refill.marked)
+        at = datetime.fromisoformat(last["at"]).astimezone(UTC)
+    except (ValueError, TypeError, KeyError):
+        return None
+    due_at = at + AGAIN_AFTER
+    if not same or not at <= SystemClock().now() < due_at:
+        return None
+    return (
+        f"the last sweep could queue none of {max(refill.unqueued, refill.marked)} entities;"
+        f" the next one is at {due_at:%H:%M:%S} UTC"
+    )

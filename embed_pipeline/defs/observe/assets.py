@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from embed_pipeline.defs.op import Metadata
-from embed_pipeline.domain.embedding import Coverage
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.settings import Settings
 from embed_pipeline.usecases.insight.coverage import Progress, QueueState, progress_between
 from embed_pipeline.usecases.insight.price import estimated_price
@@ -66,6 +66,8 @@ def coverage_figures(
         "stale": coverage.stale,
         "of another model": coverage.wrong_model,
         "of a wrong dimension": coverage.wrong_dimension,
+        "nothing to embed": coverage.nothing_to_embed,
+        "excluded": coverage.excluded,
         "completed since the last observation": progress.completed,
         "model": model,
         # As text, because its plot would push that of the coverage off the page.
@@ -73,6 +75,9 @@ def coverage_figures(
     }
     if coverage.percent is not None:
         figures["coverage (%)"] = float(coverage.percent)
+    if coverage.audit is not None:
+        figures["last audit"] = coverage.audit.at.isoformat(timespec="seconds")
+        figures["last audit took (seconds)"] = coverage.audit.duration
     return figures
 
 

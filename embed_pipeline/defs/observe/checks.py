@@ -10,9 +10,9 @@ from embed_pipeline.defs.observe.assets import EMBEDDING_QUEUE, ENTITY_EMBEDDING
 from embed_pipeline.defs.op import Metadata, table
 from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.diagnosis import Remedy, remedies_for_gaps
-from embed_pipeline.domain.embedding import Coverage
 from embed_pipeline.domain.health import HealthStatus
 from embed_pipeline.domain.job import EmbedJob
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.telemetry.facts import shortened
 from embed_pipeline.usecases.insight.coverage import QueueState
@@ -43,8 +43,8 @@ FAILED = dg.AssetCheckSpec(
 CHECKS = [COVERAGE, STUCK, HEALTH, FAILED]
 
 GAP_ADVICE = {
-    Remedy.DISCOVER: "{count} of them have no job: discover_job queues them, every 15 minutes by"
-    " itself.",
+    Remedy.DISCOVER: "{count} of them have no job: discover_job queues them, launched by"
+    " discover_sensor.",
     Remedy.RUN: "{count} jobs are queued and will be processed.",
     Remedy.RESUME: "{count} jobs are queued, but the queue is stopped: launch resume_job.",
     Remedy.RETRY_FAILED: "{count} jobs have failed: fix the cause, then launch retry_failed_job.",
@@ -84,9 +84,9 @@ def check_coverage(
     if coverage.percent is None:
         return _result(COVERAGE, "The graph has no entities yet.", metadata)
     metadata["coverage (%)"] = float(coverage.percent)
-    gap = coverage.entities - coverage.embedded
+    gap = coverage.gaps
     if not gap:
-        message = f"All {coverage.entities} entities have a valid vector."
+        message = f"All {coverage.embeddable} entities with text have a vector."
         return _result(COVERAGE, message, metadata)
     if gap <= state.queued:
         message = f"{gap} entities lack a valid vector and {state.queued} jobs are queued."

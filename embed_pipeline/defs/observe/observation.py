@@ -25,15 +25,13 @@ from embed_pipeline.defs.observe.checks import (
     unreachable,
 )
 from embed_pipeline.defs.op import LANE, Stopwatch, job_of, pipeline_op
-from embed_pipeline.domain.embedding import Coverage
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import EmbedPipelineError
-from embed_pipeline.usecases.insight.coverage import QueueState, read_queue_state
+from embed_pipeline.usecases.insight.coverage import QueueState, quick_coverage, read_queue_state
 from embed_pipeline.worker.context import Services
 
 
-@pipeline_op(
-    "Count exactly what is embedded and queued, write it on the assets, evaluate the checks."
-)
+@pipeline_op("Count what is embedded and queued, write it on the assets, evaluate the checks.")
 def observe(
     context: dg.OpExecutionContext, config: CheckConfig, services: dg.ResourceParam[Services]
 ) -> int:
@@ -47,7 +45,7 @@ def observe(
     results = _check_queue(state, config, context.instance)
     _report(context, results)
     with _failing_check(context, COVERAGE, "graph"):
-        coverage = services.graph.coverage(model=services.model)
+        coverage = quick_coverage(services)
     _write_coverage(context, coverage, state, model=services.model)
     results.append(check_coverage(coverage, state, config))
     _report(context, results[-1:])
@@ -83,7 +81,7 @@ def check_embeddings(
     yield from (result for result in results if result.check_name in selected)
     if COVERAGE.name in selected:
         try:
-            coverage = services.graph.coverage(model=services.model)
+            coverage = quick_coverage(services)
         except EmbedPipelineError as error:
             yield unreachable(COVERAGE, "graph", error)
         else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -24,6 +26,11 @@ def settings(over: Mapping[str, str] | None = None, *, show_notes: bool = True) 
         if note != UNSET_ENVIRONMENT:
             sys.stderr.write(note + "\n")
     return loaded
+
+
+def worker_id() -> str:
+    """What other workers see of this process."""
+    return f"cli-{socket.gethostname()}-{os.getpid()}"
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from prometheus_client.registry import Collector
 
 from embed_pipeline import __version__
 from embed_pipeline.domain.control import SwitchState
-from embed_pipeline.domain.embedding import Coverage
 from embed_pipeline.domain.health import HealthStatus
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import RequestError
 from embed_pipeline.interfaces.metrics.reader import QueueReading, Reader, Reading
 from embed_pipeline.worker.report import STORED
@@ -58,7 +58,9 @@ GAUGES = {
     "budget_back_seconds": ("Seconds until there is budget again, or 0.", ()),
     "entities": ("Valid entities of the graph.", ()),
     "entity_vectors": ("Valid entities by the state of their vector.", ("state",)),
-    "coverage_ratio": ("Share of valid entities with a good vector.", ("model",)),
+    "coverage_ratio": ("Share of entities with text that have a vector.", ("model",)),
+    "audit_age_seconds": ("Since the end of the last complete audit.", ()),
+    "audit_duration_seconds": ("How long the last complete audit took.", ()),
 }
 """Help and label names; each is exported as `embed_pipeline_…`."""
 
@@ -158,12 +160,17 @@ def _budget(queue: QueueReading) -> Gauges:
 
 
 def _graph(coverage: Coverage, model: str) -> Gauges:
-    states = ("embedded", "missing", "stale", "wrong_model", "wrong_dimension")
-    percent = coverage.percent
+    states = (
+        *("embedded", "missing", "stale", "wrong_model", "wrong_dimension", "invalid"),
+        *("nothing_to_embed", "excluded"),
+    )
+    percent, audit = coverage.percent, coverage.audit
     return {
         "entities": coverage.entities,
         "entity_vectors": {name: getattr(coverage, name) for name in states},
         "coverage_ratio": None if percent is None else {model: percent / 100},
+        "audit_age_seconds": audit.age if audit else None,
+        "audit_duration_seconds": audit.duration if audit else None,
     }
 
 

@@ -11,12 +11,13 @@ from typing import Generic, TypeVar
 
 from embed_pipeline.domain.breaker import GRAPH, Breaker
 from embed_pipeline.domain.control import Switch
-from embed_pipeline.domain.embedding import Coverage
 from embed_pipeline.domain.health import HealthReport
 from embed_pipeline.domain.job import QueueStatus, provider_of
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.domain.window import Allowance, RateLimit
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.ports.clock import Clock
+from embed_pipeline.usecases.insight.coverage import quick_coverage
 from embed_pipeline.worker.context import Services
 
 T = TypeVar("T")
@@ -70,7 +71,7 @@ class Reader:
         self._problems: dict[str, str] = {}
         clock = clock or services.clock
         self._status = Cached(services.jobs.get_queue_status, for_=counts_every, clock=clock)
-        self._coverage = Cached(self._count_coverage, for_=counts_every, clock=clock)
+        self._coverage = Cached(lambda: quick_coverage(services), for_=counts_every, clock=clock)
 
     def read(self) -> Reading:
         """Both databases in parallel, because a driver takes seconds to give up."""
@@ -106,9 +107,6 @@ class Reader:
             allowance=allowance,
             budget_back_in=_not_negative((allowance.back_at or now) - now),
         )
-
-    def _count_coverage(self) -> Coverage:
-        return self._services.graph.coverage(model=self._services.model)
 
 
 def _not_negative(duration: timedelta) -> timedelta:

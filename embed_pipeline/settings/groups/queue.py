@@ -65,6 +65,19 @@ class QueueSettings:
         "How many embed runs the sensor keeps going at once; workers outside of Dagster count too.",
         default="2",
     )
+    depth: int = setting(
+        "EMBED_QUEUE_DEPTH",
+        whole("jobs", 100, 10_000_000),
+        "How many pending jobs discovery fills the queue up to; it refills below half of it. "
+        "Entities that are created or marked are queued at once all the same.",
+        default="100000",
+    )
+    audit_for: timedelta = setting(
+        "EMBED_AUDIT_SECONDS",
+        duration("seconds", 1, 1_200),
+        "How long one round of the audit reads the graph, every five minutes.",
+        default="60",
+    )
 
 
 def queue_settings(

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, S
 from embed_pipeline.domain.embedding import (
     Bookmark,
     Candidate,
-    Coverage,
     Discovery,
     ModelRecord,
     Page,
@@ -18,7 +17,7 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import PartitionCounts
+from embed_pipeline.domain.partition import Coverage, PartitionCounts
 from embed_pipeline.stores.graph.labels import LabelVerbs, is_right
 from embed_pipeline.stores.graph.models import find_model, property_of
 from embed_pipeline.stores.graph.transaction import GraphTransaction, Known, Statements

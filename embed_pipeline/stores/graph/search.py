@@ -7,43 +7,39 @@ import numpy as np
 from embed_pipeline.domain.embedding import (
     MOST_HITS,
     Hit,
-    ModelRecord,
     SearchResult,
     Vector,
     check_limit,
     vector_problem,
 )
 from embed_pipeline.errors import RequestError
+from embed_pipeline.stores.graph.audit import AuditVerbs
 from embed_pipeline.stores.graph.entities import EntityVerbs
-from embed_pipeline.stores.graph.models import find_model, property_of
-from embed_pipeline.stores.graph.transaction import Counts, GraphTransaction, Search
+from embed_pipeline.stores.graph.models import find_model
+from embed_pipeline.stores.graph.transaction import Search
 
 
-class SearchVerbs(EntityVerbs):
+class SearchVerbs(AuditVerbs, EntityVerbs):
     def search(
         self, vector: Vector, *, model: str, limit: int = 10, entity_type: str | None = None
     ) -> SearchResult:
         check_limit(limit, most=MOST_HITS)
-
-        def read(tx: GraphTransaction) -> tuple[ModelRecord | None, Counts]:
-            record = find_model(tx, model)
-            return record, tx.count(of=property_of(record), model=model, entity_type=entity_type)
-
-        record, counts = self._graph.read(read)
+        record = self._graph.read(lambda tx: find_model(tx, model))
         if problem := vector_problem(
             vector, dimensions=record.dimensions if record else vector.size
         ):
             raise RequestError(f"The vector to search for {problem}.")
+        counts = self.counts(model=model)
         if record is None:
-            return SearchResult(entities=counts.entities)
+            return SearchResult(entities=counts.embeddable)
         wide = vector.astype(np.float64)
-        scored, searchable = self._graph.nearest(
+        scored = self._graph.nearest(
             Search(
                 query=wide / np.linalg.norm(wide),
                 record=record,
                 limit=limit,
                 entity_type=entity_type,
-                counts=counts,
+                embedded=counts.embedded,
             )
         )
         best = sorted(scored)[:limit]
@@ -56,4 +52,4 @@ class SearchVerbs(EntityVerbs):
             and entity.is_valid
             and entity_type in (None, entity.entity_type)
         )
-        return SearchResult(hits=hits, searchable=searchable, entities=counts.entities)
+        return SearchResult(hits=hits, searchable=counts.embedded, entities=counts.embeddable)

@@ -60,7 +60,6 @@ class Statements(Protocol):
     EMBEDDED_VERSIONS: str
     READ_VECTORS: str
     VECTORS_OF_VERSIONS: str
-    COUNT_SEARCHABLE: str
     READ_MODELS: str
     ADD_MODEL: str
     READ_CURSOR: str
@@ -105,14 +104,6 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """Of one type, or of all: valid entities, and how many vectors of the model they have."""
-
-    entities: int
-    vectors: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
     """`query` is of unit length: float32 would lose very long and very short vectors."""
 
@@ -120,7 +111,8 @@ class Search:
     record: ModelRecord
     limit: int
     entity_type: str | None
-    counts: Counts
+    embedded: int
+    """How many vectors of the model there are."""
 
 
 class GraphTransaction(ABC):
@@ -202,12 +194,6 @@ class GraphTransaction(ABC):
     def add_model(self, record: ModelRecord) -> None:
         self.all(self.statements.ADD_MODEL, **{**asdict(record), "state": record.state.value})
 
-    def count(self, *, of: str, model: str, entity_type: str | None) -> Counts:
-        """A backend that searches all vectors need not count them."""
-        statement = self.statements.COUNT_SEARCHABLE
-        (row,) = self.all(statement, of=of, model=model, entity_type=entity_type)
-        return Counts(entities=row["entities"], vectors=row["vectors"])
-
 
 class GraphDatabase(ABC):
     """One opened graph, shared by the threads of a process."""
@@ -223,8 +209,8 @@ class GraphDatabase(ABC):
     def write(self, work: Callable[[GraphTransaction], T]) -> T: ...
 
     @abstractmethod
-    def nearest(self, search: Search) -> tuple[list[Scored], int]:
-        """The best by cosine, in any order, and how many vectors were searched."""
+    def nearest(self, search: Search) -> list[Scored]:
+        """The best by cosine, in any order."""
 
     def mark_changed(self) -> int:
         """Mark what other programs changed, by their time of change; how many. Only some can."""

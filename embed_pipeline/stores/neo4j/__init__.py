@@ -10,7 +10,7 @@ from functools import partial
 from embed_pipeline.domain.check import CheckResult, Condition
 from embed_pipeline.domain.embedding import ModelRecord
 from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline.stores.config import Location, Server, StoreConfig
+from embed_pipeline.stores.config import InitOptions, Location, Server, StoreConfig
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.driver.database import (
     CONNECT_TIMEOUT,
@@ -25,6 +25,7 @@ from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
 from embed_pipeline.stores.neo4j.setup import schema, trigger
 from embed_pipeline.stores.neo4j.setup.doctor import diagnose_database
 from embed_pipeline.stores.neo4j.setup.labels import refuse_foreign_labels
+from embed_pipeline.stores.neo4j.setup.vector_index import VectorIndexSetup
 from embed_pipeline.stores.queue.job_store import OpenQueue
 
 
@@ -65,14 +66,15 @@ def initialise_queue(config: StoreConfig) -> list[str]:
     return sentences + left
 
 
-def initialise_graph(config: StoreConfig) -> list[str]:
+def initialise_graph(config: StoreConfig, options: InitOptions) -> list[str]:
     """Constraints and indexes, where they are missing; entities are not touched."""
     with closing(_database(config.graph, config)) as database:
-        schema.prepare_graph(database, config.mapping)
-        graph = Neo4jGraph(database, mapping=config.mapping)
-        for record in graph.read(lambda tx: tx.models()):
-            graph.ensure_indexes(record)
-    return [f"The graph is ready in the database {database.database} at {database.uri}."]
+        schema.prepare_graph(database, config.mapping, on_progress=options.on_progress)
+        sentences = [f"The graph is ready in the database {database.database} at {database.uri}."]
+        indexes = VectorIndexSetup(database, config.mapping)
+        for record in _models(database, config):
+            sentences += indexes.prepare(record, options)
+    return sentences
 
 
 def set_trigger(config: StoreConfig, *, install: bool) -> str:
@@ -101,6 +103,7 @@ def diagnose_graph(config: StoreConfig) -> list[CheckResult]:
     if all(check.condition is not Condition.BROKEN for check in found):
         with closing(_database(config.graph, config)) as graph:
             models = _models(graph, config)
+            found += VectorIndexSetup(graph, config.mapping).diagnose(models)
             found.append(trigger.check_trigger(graph, config.mapping, models))
     return found
 

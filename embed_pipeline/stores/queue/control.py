@@ -20,11 +20,15 @@ from embed_pipeline.domain.control import ControlState, Switch, SwitchState
 from embed_pipeline.domain.health import (
     HealthChange,
     HealthReport,
+    Silence,
     after_failures,
     after_success,
     report,
+    silence_of,
 )
 from embed_pipeline.domain.job import Event, FailureRecord
+from embed_pipeline.domain.lease import silent_after
+from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.ports import queue_control as ports
 from embed_pipeline.stores.encoding import Document
 from embed_pipeline.stores.queue.documents import HEALTH, SWITCH, all_breakers, breaker_of
@@ -159,16 +163,28 @@ class Breakers(ports.Breakers):
 
 
 class Health(ports.Health):
-    def __init__(self, database: QueueDatabase) -> None:
-        self._database = database
+    def __init__(self, database: QueueDatabase, policy: QueuePolicy) -> None:
+        self._database, self._policy = database, policy
 
     def report(self) -> HealthReport:
-        documents = self._database.read(lambda reading: reading.states())
+        return self._database.read(self._report)
+
+    def _report(self, reading: Reading) -> HealthReport:
+        documents = reading.states()
         return report(
             HEALTH.pick(documents),
             switch=SWITCH.pick(documents),
             breakers=all_breakers(documents),
+            silence=read_silence(reading, self._policy),
         )
+
+
+def read_silence(reading: Reading, policy: QueuePolicy) -> Silence:
+    """A heartbeat sets the end of the lease too, so an old one is found by an early end."""
+    lock, now = policy.lock_duration, reading.now
+    beaten_before = now - silent_after(policy.heartbeat_interval, lock=lock)
+    silent = reading.jobs.silent(beaten_before=beaten_before, lock_until=beaten_before + lock)
+    return silence_of(silent, now=now)
 
 
 def note_success(transaction: Transaction, *, count: int) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
 from embed_pipeline.domain.control import ControlState
+from embed_pipeline.domain.health import Silence
 from embed_pipeline.domain.job import (
     CleanupReport,
     EmbedJob,
@@ -46,7 +47,7 @@ class QueueJobStore(JobStore):
         self._policy = policy or QueuePolicy()
         self._switch = control.SwitchBoard(database)
         self._breakers = control.Breakers(database)
-        self._health = control.Health(database)
+        self._health = control.Health(database, self._policy)
         self._events = control.Events(database)
         self._counters = control.Counters(database)
         self._history = JobHistory(database)
@@ -185,6 +186,9 @@ class QueueJobStore(JobStore):
 
     def has_stale(self) -> bool:
         return self._read(lambda jobs: jobs.has_stale())
+
+    def silence(self) -> Silence:
+        return self.database.read(partial(control.read_silence, policy=self._policy))
 
     def live_owners(self) -> frozenset[str]:
         return self._read(lambda jobs: jobs.live_owners())

@@ -58,6 +58,10 @@ class JobReader(Protocol):
     def has_stale(self) -> bool: ...
 
     @abstractmethod
+    def silent(self, *, beaten_before: datetime, lock_until: datetime) -> list[EmbedJob]:
+        """Processing jobs with an older heartbeat, whose lease ends between now and this time."""
+
+    @abstractmethod
     def live_owners(self) -> frozenset[str]:
         """Who holds a lease that has not ended."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from embed_pipeline.domain.check import CheckResult, ok
+from embed_pipeline.domain.check import CheckResult
 from embed_pipeline.errors import RequestError
-from embed_pipeline.stores.config import Location, StoreConfig
+from embed_pipeline.stores.config import InitOptions, Location, StoreConfig
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.queue.job_store import OpenQueue, QueueJobStore
-from embed_pipeline.stores.sqlite.doctor import diagnose_file
+from embed_pipeline.stores.sqlite.clock import MachineClock
+from embed_pipeline.stores.sqlite.doctor import diagnose_file, diagnose_folder
 from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 
@@ -42,11 +43,14 @@ def initialise_queue(config: StoreConfig) -> list[str]:
     return [f"The queue is in {config.home / QUEUE_FILE}."]
 
 
-def initialise_graph(config: StoreConfig) -> list[str]:
+def initialise_graph(config: StoreConfig, options: InitOptions) -> list[str]:
     """The file makes its own tables on first use; this is one."""
     with closing(open_graph(config)) as graph:
         graph.models()
-    return [f"The graph is in {config.home / GRAPH_FILE}."]
+    sentences = [f"The graph is in {config.home / GRAPH_FILE}."]
+    if options.rebuild_index:
+        sentences.append("A graph in SQLite has no vector index: a search compares all vectors.")
+    return sentences
 
 
 def set_trigger(config: StoreConfig, *, install: bool) -> str:
@@ -56,11 +60,13 @@ def set_trigger(config: StoreConfig, *, install: bool) -> str:
 
 
 def diagnose_queue(config: StoreConfig) -> list[CheckResult]:
-    with closing(open_queue(config).jobs) as jobs:
-        return [
-            diagnose_file("queue", config.home / QUEUE_FILE, jobs.get_queue_status),
-            ok("clock", "leases are timed by the clock of this machine"),
-        ]
+    clock = config.clock or MachineClock()
+    file = QueueFile(config.home / QUEUE_FILE, clock=clock)
+    with closing(QueueJobStore(file, policy=config.policy)) as jobs:
+        found = [diagnose_file("queue", config.home / QUEUE_FILE, jobs.get_queue_status)]
+    if isinstance(clock, MachineClock):
+        found.append(clock.check())
+    return [*found, *diagnose_folder(config.home)]
 
 
 def diagnose_graph(config: StoreConfig) -> list[CheckResult]:

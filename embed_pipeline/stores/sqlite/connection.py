@@ -21,6 +21,7 @@ from embed_pipeline.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from embed_pipeline.stores.sqlite.files import prepare_file
 
 BUSY_PATIENCE = 30.0
 """Seconds to wait for another process's transaction; ours last milliseconds. The time of threads
@@ -93,8 +94,7 @@ class Database:
     def _open(self) -> sqlite3.Connection:
         if self._connection is not None and self._pid == os.getpid():
             return self._connection
-        with suppress(FileExistsError):
-            _make_directory(self.path.parent)
+        prepare_file(self.path)
         connection = sqlite3.connect(
             self.path, isolation_level=None, check_same_thread=False, timeout=READ_PATIENCE
         )
@@ -124,7 +124,7 @@ class Database:
             try:
                 action()
             except sqlite3.OperationalError as error:
-                if not _is_busy(error) or time.monotonic() > until:
+                if not is_busy(error) or time.monotonic() > until:
                     raise
                 time.sleep(random.uniform(0, pause))
                 pause = min(pause * 2, 0.02)
@@ -156,12 +156,5 @@ def _deadline() -> float:
     return time.monotonic() + BUSY_PATIENCE
 
 
-def _is_busy(error: sqlite3.OperationalError) -> bool:
+def is_busy(error: sqlite3.OperationalError) -> bool:
     return error.sqlite_errorcode & _PRIMARY in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-def _make_directory(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreUnavailable(f"The folder {path} cannot be made: {error.strerror}.") from error

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from embed_pipeline.domain.check import CheckResult, note, ok, problem
 from embed_pipeline.errors import EmbedPipelineError
+from embed_pipeline.stores.sqlite.files import network_filesystem
 
 
 def diagnose_file(part: str, path: Path, read: Callable[[], object]) -> CheckResult:
@@ -23,3 +24,18 @@ def diagnose_file(part: str, path: Path, read: Callable[[], object]) -> CheckRes
         return problem(part, str(error), "Fix or move the file; `embed-pipeline init` makes one.")
     size = path.stat().st_size / 1024 / 1024
     return ok(part, f"{path} ({size:,.1f} MiB, SQLite {sqlite3.sqlite_version})")
+
+
+def diagnose_folder(home: Path) -> list[CheckResult]:
+    """Nothing, unless the files are on a network mount."""
+    filesystem = network_filesystem(home)
+    if filesystem is None:
+        return []
+    return [
+        note(
+            "files",
+            f"{home} is on a network mount ({filesystem}): SQLite files serve one machine only.",
+            "Set EMBED_HOME to a local disk; several machines share a queue on PostgreSQL or Neo4j"
+            " (EMBED_QUEUE_STORE).",
+        )
+    ]

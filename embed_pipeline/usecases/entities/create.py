@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from embed_pipeline.domain.embedding import Created
@@ -39,17 +40,19 @@ def create_entities(
     jobs: JobStore, graph: EntityStore, entities: Sequence[NewEntity], *, model: str
 ) -> CreateReport:
     """An existing entity is left as it is, and reported as existing."""
-    return _queue_new(jobs, graph.create_entities(entities, model=model), model=model)
+    return _queue_new(jobs, graph, graph.create_entities(entities, model=model), model=model)
 
 
 def upsert_entities(
     jobs: JobStore, graph: EntityStore, entities: Sequence[NewEntity], *, model: str
 ) -> CreateReport:
     """An existing entity is updated; a changed text queues a job for its new version."""
-    return _queue_new(jobs, graph.upsert_entities(entities, model=model), model=model)
+    return _queue_new(jobs, graph, graph.upsert_entities(entities, model=model), model=model)
 
 
-def _queue_new(jobs: JobStore, made: tuple[Created, ...], *, model: str) -> CreateReport:
+def _queue_new(
+    jobs: JobStore, graph: EntityStore, made: tuple[Created, ...], *, model: str
+) -> CreateReport:
     # By key: of an entity that was passed twice, only the last text is stored.
     new = {one.entity.uid: one for one in made if not one.existing or one.changed}
     emit("entities.created", count=len(new), existing=len(made) - len(new))
@@ -64,4 +67,9 @@ def _queue_new(jobs: JobStore, made: tuple[Created, ...], *, model: str) -> Crea
         # The entities are stored with the marker, so discovery finds and queues them.
         emit("entities.queue_unavailable", count=len(new), error=error)
         return CreateReport(entities=made, queued=False)
+    # A marker that stays costs discovery a look, so a graph that is busy is no reason to fail.
+    queued = {uid: one.entity.version for uid, one in new.items() if one.entity.text}
+    with suppress(TransientError, CriticalError):
+        if queued:
+            graph.exchange_markers(queued)
     return CreateReport(entities=made, jobs=report)

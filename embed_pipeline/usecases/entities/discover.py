@@ -1,27 +1,38 @@
-"""Discovery: find entities without a good vector, page by page, and enqueue them."""
+"""Discovery: find entities without a good vector, page by page, and enqueue them.
+
+Marked ones come first. Those without a vector follow, from where the last discovery stopped at its
+bound. The audit finds what other programs changed without a marker.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
-from embed_pipeline.domain.embedding import Bookmark, VectorDefect
+from embed_pipeline.domain.embedding import Bookmark, Discovery
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import Enqueued, EntityUid
 from embed_pipeline.telemetry import emit
+from embed_pipeline.usecases.entities.audit import audit
 from embed_pipeline.usecases.entities.enqueue import enqueue_entities
+from embed_pipeline.usecases.entities.refill import count_unqueued
+from embed_pipeline.usecases.queue.exclusive import exclusively
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.leasing import ensure_model
 
-PAGE = 500
-CURSOR = "stale walk"
+TASK = "discovery"
+PAGE = 1_000
+CURSOR = "missing walk"
+START = Bookmark(uid=EntityUid(""), marked=False)
+"""Before the first unmarked entity."""
+
+Pages = Iterator[Sequence[Entity]]
 
 
 @dataclass(slots=True, kw_only=True)
 class DiscoveryReport:
-    """Counts that grow while discovery works; each entity counts once."""
+    """Counts that grow while discovery works."""
 
     examined: int = 0
     """Entities that were read with their text."""
@@ -29,26 +40,28 @@ class DiscoveryReport:
     changed: int = 0
     """Entities with a vector of an earlier text."""
     invalid: int = 0
-    """Entities with a vector of another model or dimension."""
+    """Of the audited ones: those with a vector of another model or dimension. They are missing."""
     new_jobs: int = 0
     queued_already: int = 0
     parked: int = 0
+    left: int = 0
+    """Where a bound ended it: about so many entities without vector and job, or with a marker."""
+    busy: str | None = None
+    """Who discovers already, so that this discovery did nothing."""
 
     @property
     def found(self) -> int:
-        return self.missing + self.changed + self.invalid
+        return self.missing + self.changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much one discovery queues and reads.
-
-    Skipping entities that have a vector is cheap and not bounded. Otherwise an entity that another
-    program added to a large graph would be found after hours, not by the next discovery.
-    """
+    """How much one discovery queues and reads."""
 
     most_jobs: int = 5_000
     most_read: int = 50_000
+    audit: bool = True
+    """Whether to audit first, up to `most_read` entities, for changes without a marker."""
 
     def reached(self, report: DiscoveryReport) -> bool:
         return report.new_jobs >= self.most_jobs or report.examined >= self.most_read
@@ -57,63 +70,60 @@ class Bounds:
         return min(PAGE, self.most_jobs - report.new_jobs, self.most_read - report.examined)
 
 
+WITHOUT_BOUND = Bounds(most_jobs=2**62, most_read=2**62, audit=False)
+
+
 def discover(
     services: Services,
     *,
     bounds: Bounds | None = None,
+    owner: str | None = None,
     on_page: Callable[[DiscoveryReport], None] = lambda report: None,
 ) -> DiscoveryReport:
-    """Entities without a vector first, then changed ones with a marker, then the rolling walk."""
+    """Audit, then queue marked entities with a changed text, then those without a vector."""
     ensure_model(services)
     report, bounds = DiscoveryReport(), bounds or Bounds()
-    found: set[EntityUid] = set()
-    for entities in chain(
-        missing_pages(services, report, bounds),
-        _changed_pages(services, report, bounds),
-        _walk_pages(services, report, bounds, found),
-    ):
-        found.update(entity.uid for entity in entities)
-        queue_page(services, report, entities)
-        on_page(report)
+    with exclusively(services, TASK, owner=owner) as lease:
+        if not lease.is_held:
+            report.busy = lease.holder
+            return report
+        if bounds.audit:
+            found = audit(services, most_read=bounds.most_read, owner=owner).counts
+            report.invalid = found.wrong_model + found.wrong_dimension + found.invalid
+        for entities in chain(
+            _changed_pages(services, report, bounds), _missing_pages(services, report, bounds)
+        ):
+            queue_page(services, report, entities)
+            on_page(report)
+            if not lease.keep():
+                break
+    if bounds.reached(report):
+        counts = services.graph.counts(model=services.model)
+        report.left = max(count_unqueued(services, counts), counts.marked)
     emit(
         "entities.discovered",
         count=report.found,
         examined=report.examined,
         new_jobs=report.new_jobs,
         parked=report.parked,
+        left=report.left,
     )
     return report
 
 
-def missing_pages(
-    services: Services, report: DiscoveryReport, bounds: Bounds
-) -> Iterator[Sequence[Entity]]:
-    """Entities without a vector, until the caller has queued as many as the bounds allow."""
-    bookmark: Bookmark | None = None
-    while not bounds.reached(report):
-        found = services.graph.entities_without_embeddings(
-            bounds.page(report), model=services.model, after=bookmark
-        )
-        report.examined += len(found.entities)
-        report.missing += len(found.entities)
-        if found.entities:
-            yield found.entities
-        bookmark = found.bookmark
-        if bookmark is None:
-            return
-
-
 def queue_page(services: Services, report: DiscoveryReport, entities: Sequence[Entity]) -> None:
+    """Afterwards the markers say that the queue knows these versions."""
+    if not entities:
+        return
     enqueued = enqueue_entities(services.jobs, services.graph, entities, model=services.model)
+    services.graph.exchange_markers({entity.uid: entity.version for entity in entities})
     report.new_jobs += enqueued.new_jobs
     report.queued_already += enqueued.count(Enqueued.QUEUED)
     report.parked += enqueued.count(Enqueued.PARKED)
 
 
-def _changed_pages(
-    services: Services, report: DiscoveryReport, bounds: Bounds
-) -> Iterator[Sequence[Entity]]:
-    """Entities whose changed text was marked by the program that changed it."""
+def _changed_pages(services: Services, report: DiscoveryReport, bounds: Bounds) -> Pages:
+    """Marked entities whose vector is of an earlier text."""
     after: EntityUid | None = None
     while not bounds.reached(report):
         size = bounds.page(report)
@@ -126,28 +136,42 @@ def _changed_pages(
         after = found[-1].uid
 
 
-def _walk_pages(
-    services: Services, report: DiscoveryReport, bounds: Bounds, found: Set[EntityUid]
-) -> Iterator[Sequence[Entity]]:
-    """Vectors of another text or model: a walk that continues where the last discovery stopped.
+def read_missing(
+    services: Services, report: DiscoveryReport, bounds: Bounds, after: Bookmark | None
+) -> Discovery:
+    """The next page of entities without a vector, as large as the bounds allow."""
+    found = services.graph.entities_without_embeddings(
+        bounds.page(report), model=services.model, after=after
+    )
+    report.examined += len(found.entities)
+    report.missing += len(found.entities)
+    return found
 
-    It reads entities again that this discovery has `found` before. They count for the bound of
-    reading alone. Other entities without a vector are new; the next discovery finds them.
+
+def _missing_pages(services: Services, report: DiscoveryReport, bounds: Bounds) -> Pages:
+    """Entities without a vector: marked ones, then once around the others.
+
+    The walk begins where the last one met its bound, so that it does not read again and again
+    what is queued or parked already; the part before that place comes last.
     """
-    after, again = services.graph.cursor(CURSOR), 0
-    while not (left := replace(bounds, most_read=bounds.most_read - again)).reached(report):
-        page = services.graph.walk(
-            model=services.model, defects=tuple(VectorDefect), after=after, size=left.page(report)
-        )
-        new = [each for each in page.candidates if each.entity.uid not in found]
-        known = len(page.candidates) - len(new)
-        again += known
-        report.examined += page.examined - known
-        defects = Counter(each.defect for each in new)
-        report.changed += defects[VectorDefect.STALE]
-        report.invalid += defects[VectorDefect.WRONG_MODEL] + defects[VectorDefect.WRONG_DIMENSION]
-        yield [each.entity for each in new if each.defect is not VectorDefect.MISSING]
-        after = page.next_after
-        services.graph.save_cursor(CURSOR, after)
-        if after is None:
+    if bounds.reached(report):
+        return
+    cursor = services.graph.cursor(CURSOR)
+    place: Bookmark | None = None
+    before_cursor: Bookmark | None = None
+    has_wrapped = False
+    if cursor and not services.graph.counts(model=services.model).marked:
+        before_cursor, place = START, Bookmark(uid=cursor, marked=False)
+    while not bounds.reached(report):
+        found = read_missing(services, report, bounds, place)
+        yield found.entities
+        place = found.bookmark
+        if place is None and before_cursor and not has_wrapped:
+            place, has_wrapped = before_cursor, True
+        if place is None or (has_wrapped and cursor and place.uid >= cursor):
+            services.graph.save_cursor(CURSOR, None)
             return
+        if cursor and not before_cursor and not place.marked and place.uid < cursor:
+            before_cursor, place = place, Bookmark(uid=cursor, marked=False)
+    if place is not None and not place.marked:
+        services.graph.save_cursor(CURSOR, place.uid)

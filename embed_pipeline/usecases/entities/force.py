@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from embed_pipeline.domain.embedding import Bookmark
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import HIGHEST_PRIORITY, Enqueued, EntityUid
 from embed_pipeline.errors import RequestError
 from embed_pipeline.usecases.entities.discover import (
     Bounds,
     DiscoveryReport,
-    missing_pages,
     queue_page,
+    read_missing,
 )
 from embed_pipeline.usecases.entities.enqueue import enqueue_known
 from embed_pipeline.usecases.entities.named import find_entity
@@ -79,8 +80,13 @@ def _repair(services: Services, limit: int) -> ForceReport:
     bounds = Bounds(most_jobs=most_jobs, most_read=READ_FACTOR * most_jobs)
     ensure_model(services)
     report = DiscoveryReport()
-    for entities in missing_pages(services, report, bounds):
-        queue_page(services, report, entities)
+    after: Bookmark | None = None
+    while not bounds.reached(report):
+        found = read_missing(services, report, bounds, after)
+        queue_page(services, report, found.entities)
+        after = found.bookmark
+        if after is None:
+            break
     notes = []
     if limit > MOST:
         notes.append(f"the limit was capped at {MOST}")

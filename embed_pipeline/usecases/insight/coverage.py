@@ -1,33 +1,29 @@
-"""How much of the graph is embedded, and the exact state of the queue.
+"""How much of the graph is embedded, and the state of the queue.
 
-Counted, never estimated: for people and their dashboards, too expensive for a sensor. Only
-`has_gaps` is bounded, because a schedule asks it before it starts a run.
+Coverage is made of the graph's counts, in milliseconds at any size, and of what the last complete
+audit found. Only `exact_coverage` reads the whole graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from embed_pipeline.domain.control import Switch
 from embed_pipeline.domain.diagnosis import Remedy, remedies_for_gaps
-from embed_pipeline.domain.embedding import Coverage, VectorDefect
-from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.health import HealthReport
-from embed_pipeline.domain.job import ENTITY_GONE, EmbedJob, EntityUid, JobStatus, QueueStatus
+from embed_pipeline.domain.job import EmbedJob, QueueStatus
+from embed_pipeline.domain.partition import AuditCounts, Audited, AuditPass, Coverage
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.worker.context import Services
 
+OnPage = Callable[[AuditCounts], None]
+
 LATEST_FAILURES = 20
 
-PAGE = 500
-
-MOST_READ = 10_000
-"""Entities that `has_gaps` reads at most: starting a run costs more than reading these."""
-
-MOST_ASKED = 20
-"""Entities with a defect whose jobs `has_gaps` reads, one by one."""
+PAGE = 5_000
+"""Entities of a transaction of `exact_coverage`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +39,11 @@ class CoverageReport:
         return self.queue.pending + self.queue.processing
 
 
-def read_coverage(services: Services) -> CoverageReport:
-    """Reads the whole graph once."""
-    coverage = services.graph.coverage(model=services.model)
+def read_coverage(
+    services: Services, *, exact: bool = False, on_page: OnPage = lambda counts: None
+) -> CoverageReport:
+    """`exact` reads the whole graph instead of the counts."""
+    coverage = exact_coverage(services, on_page) if exact else quick_coverage(services)
     queue, switch = services.jobs.get_queue_status(), services.jobs.switch.read()
     return CoverageReport(
         coverage=coverage,
@@ -58,6 +56,57 @@ def read_coverage(services: Services) -> CoverageReport:
             stopped=not switch.is_running,
         ),
     )
+
+
+def quick_coverage(services: Services) -> Coverage:
+    counts, last = services.graph.counts(model=services.model), _last_audit(services)
+    found = last.counts if last else AuditCounts()
+    return Coverage(
+        entities=max(counts.entities - counts.excluded, 0),
+        embedded=counts.embedded,
+        missing=counts.missing,
+        **_defects(found),
+        nothing_to_embed=counts.nothing_to_embed,
+        excluded=counts.excluded,
+        audit=_audited(last, now=services.clock.now()),
+    )
+
+
+def exact_coverage(services: Services, on_page: OnPage = lambda counts: None) -> Coverage:
+    """Page by page, so writers are not blocked: their changes count as before or as after."""
+    found, after = AuditCounts(), None
+    while True:
+        page = services.graph.audit_page(model=services.model, after=after, size=PAGE, repair=False)
+        found, after = found + page, page.next_after
+        on_page(found)
+        if after is None:
+            break
+    return Coverage(
+        entities=found.examined - found.excluded,
+        embedded=found.embedded,
+        missing=found.missing,
+        **_defects(found),
+        nothing_to_embed=found.nothing_to_embed,
+        excluded=found.excluded,
+        audit=_audited(_last_audit(services), now=services.clock.now()),
+    )
+
+
+def _defects(found: AuditCounts) -> dict[str, int]:
+    names = ("stale", "wrong_model", "wrong_dimension", "invalid")
+    return {name: getattr(found, name) for name in names}
+
+
+def _last_audit(services: Services) -> AuditPass | None:
+    record = services.graph.audit_record(model=services.model)
+    return record.last if record else None
+
+
+def _audited(last: AuditPass | None, *, now: datetime) -> Audited | None:
+    if last is None or last.ended_at is None or last.duration is None:
+        return None
+    age = max((now - last.ended_at).total_seconds(), 0.0)
+    return Audited(at=last.ended_at, duration=last.duration.total_seconds(), age=round(age, 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,41 +172,3 @@ def progress_between(
     return Progress(
         completed=growth("jobs_completed"), tokens=growth("provider_tokens"), elapsed=elapsed
     )
-
-
-def has_gaps(services: Services, *, most_read: int = MOST_READ) -> bool:
-    """Whether discovery may find something; False only if every entity was read.
-
-    A cheaper test would prove nothing: other programs write entities without our marker and
-    change texts under existing vectors.
-    """
-    defective: list[Entity] = []
-    after: EntityUid | None = None
-    for _ in range(0, most_read, PAGE):
-        page = services.graph.walk(
-            model=services.model,
-            defects=frozenset(VectorDefect),
-            after=after,
-            size=min(PAGE, most_read),
-        )
-        defective += [candidate.entity for candidate in page.candidates]
-        if len(defective) > MOST_ASKED:
-            return True
-        after = page.next_after
-        if after is None:
-            return not all(_discovery_skips(services, entity) for entity in defective)
-    return True
-
-
-def _discovery_skips(services: Services, entity: Entity) -> bool:
-    """Whether the current text has a job that is queued or parked."""
-    return any(
-        job.version == entity.version and job.model == services.model and not _can_be_revived(job)
-        for job in services.jobs.history.of_entity(entity.uid)
-    )
-
-
-def _can_be_revived(job: EmbedJob) -> bool:
-    if job.status is JobStatus.FAILED:
-        return job.fail_code == ENTITY_GONE
-    return job.status is JobStatus.COMPLETED

@@ -15,6 +15,7 @@ from embed_pipeline.domain.diagnosis import Remedy
 from embed_pipeline.domain.window import Denied, Spent
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.settings import address_variables
+from embed_pipeline.usecases.insight.coverage import quick_coverage
 from embed_pipeline.worker.context import Services
 
 PACKAGES = ("dagster", "neo4j", "neo4j-rust-ext", "openai", "pandas", "typer")
@@ -93,6 +94,17 @@ def check_model(services: Services) -> Sequence[CheckResult]:
             "Set EMBEDDING_PROVIDER, EMBEDDING_MODEL and EMBEDDING_DIMENSIONS back.",
         )
     ]
+
+
+def check_audit(services: Services) -> Sequence[CheckResult]:
+    """When changes of other programs were last looked for."""
+    coverage = quick_coverage(services)
+    if coverage.audit is None:
+        said = "no audit is complete, so changes of other programs may be unknown"
+        return [note("audit", said, "embed-pipeline audit")] if coverage.entities else []
+    ended, took = coverage.audit.at, coverage.audit.duration
+    said = f"the last one ended on {ended:%Y-%m-%d %H:%M} UTC and took {took:,.0f} s"
+    return [ok("audit", said)]
 
 
 def check_queue_state(services: Services) -> Sequence[CheckResult]:

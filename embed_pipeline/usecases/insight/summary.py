@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from embed_pipeline.domain.embedding import Coverage
 from embed_pipeline.domain.health import HealthReport
 from embed_pipeline.domain.job import Event
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import RequestError
 from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.usecases.insight.coverage import quick_coverage
 from embed_pipeline.worker.context import Services
 
 LATEST = 1_000
@@ -59,7 +60,7 @@ class Summary:
 
 def summarize(services: Services, *, since: datetime | None = None) -> Summary:
     return Summary(
-        coverage=services.graph.coverage(model=services.model),
+        coverage=quick_coverage(services),
         work=work_done(services.jobs, since=since),
         health=services.jobs.health.report(),
         model=services.model,

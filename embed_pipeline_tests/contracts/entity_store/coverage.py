@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embed_pipeline.domain.embedding import Coverage
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,

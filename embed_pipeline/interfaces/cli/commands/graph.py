@@ -10,11 +10,14 @@ from typing import Annotated
 import typer
 
 from embed_pipeline.domain.diagnosis import Remedy
+from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import say, show, show_rows
 from embed_pipeline.interfaces.cli.parameters import TIME_FORMATS, AsJson, Key, Name
-from embed_pipeline.interfaces.cli.progress import progress
+from embed_pipeline.interfaces.cli.progress import progress, terminated_like_ctrl_c
 from embed_pipeline.interfaces.cli.remedies import command_for
+from embed_pipeline.interfaces.cli.session import worker_id
+from embed_pipeline.usecases.entities import audit as audit_use_case
 from embed_pipeline.usecases.entities import discover as discover_use_case
 from embed_pipeline.usecases.entities import force as force_use_case
 from embed_pipeline.usecases.insight import search as search_use_case
@@ -23,32 +26,47 @@ from embed_pipeline.usecases.insight.coverage import CoverageReport, read_covera
 
 _MEANINGS = {
     "entities": "valid entities of the graph",
-    "embedded": "have a vector of their current text",
-    "missing": "have no vector: no search finds them",
+    "embedded": "have a vector",
+    "missing": "have no vector of this model: no search finds them",
     "stale": "have the vector of an earlier text",
     "wrong_model": "have a vector of another model: no search uses it",
     "wrong_dimension": "have a vector of a wrong length: no search uses it",
+    "invalid": "have a vector that is zero or not finite, in a sample",
+    "nothing_to_embed": "have no text, so they need no vector",
+    "excluded": "are deleted, or have no usable key",
     "failed": "jobs that failed and are parked",
     "queued": "jobs that wait or are in work",
 }
-_DEFECTS = ("missing", "stale", "wrong_model", "wrong_dimension")
+_DEFECTS = ("missing", "stale", "wrong_model", "wrong_dimension", "invalid")
 _JOBS = {Remedy.RETRY_FAILED: "failed", Remedy.RUN: "queued", Remedy.RESUME: "queued"}
 
 
-def coverage(as_json: AsJson = False) -> None:
-    """How many entities have a good vector, what the others lack, and what closes each gap.
+def coverage(
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Read the whole graph instead of its counts.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """How many entities have a vector, what the others lack, and what closes each gap.
 
-    Counted, never estimated, so it reads the whole graph once.
+    From counts, in milliseconds. Stale, wrong and invalid vectors are those that the last
+    complete audit found; with `--exact` they are looked for now.
 
-    Example: `embed-pipeline coverage`
+    Examples: `embed-pipeline coverage`, `embed-pipeline coverage --exact`
     """
     with session.services() as (services, _):
-        report, model = read_coverage(services), services.model
+        total = services.graph.counts(model=services.model).entities if exact else None
+        with progress("Reading entities", total=total) as update:
+            report = read_coverage(
+                services, exact=exact, on_page=lambda so_far: update(so_far.examined, "")
+            )
+        model = services.model
     counted, commands = report.coverage, _commands(report)
     counts = asdict(counted) | {"failed": report.queue.failed, "queued": report.queued}
+    audit = counts.pop("audit")
     if as_json:
         facts = counts | {"percent": counted.percent, "model": model, "remedies": commands}
-        show(facts, as_json=True, title="Coverage")
+        show(facts | {"audit": audit, "exact": exact}, as_json=True, title="Coverage")
         return
     share = "no entities yet" if counted.percent is None else f"{counted.percent:.1f} %"
     rows = [
@@ -57,6 +75,16 @@ def coverage(as_json: AsJson = False) -> None:
         for name, count in counts.items()
     ]
     show_rows(rows, as_json=False, title=f"Coverage of {model}: {share}", empty="")
+    if not exact:
+        say(_audit_note(counted), {}, as_json=False)
+
+
+def _audit_note(counted: Coverage) -> str:
+    if counted.audit is None:
+        return (
+            "No audit is complete yet, so stale and wrong vectors are unknown: embed-pipeline audit"
+        )
+    return f"The last audit ended on {counted.audit.at:%Y-%m-%d %H:%M} UTC."
 
 
 def _commands(report: CoverageReport) -> dict[str, str]:
@@ -67,16 +95,67 @@ def _commands(report: CoverageReport) -> dict[str, str]:
     return (dict.fromkeys(gaps, command_for(first)) if first else {}) | jobs
 
 
-def discover(as_json: AsJson = False) -> None:
+def discover(
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Queue all that lack a vector, without a bound and without an audit."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Find entities without a good vector and queue them.
 
-    Example: `embed-pipeline discover`
+    Queues at most 5,000 and audits at most 50,000 entities for changed texts; it says how many
+    are left. With `--all` there is no bound, and no audit.
+
+    Examples: `embed-pipeline discover`, `embed-pipeline discover --all`
     """
-    with session.services() as (services, _), progress("Reading entities") as update:
-        report = discover_use_case.discover(
-            services, on_page=lambda so_far: update(so_far.examined, f"{so_far.new_jobs:,} queued")
-        )
+    with session.services() as (services, _):
+        counts = services.graph.counts(model=services.model)
+        with progress("Queueing", total=counts.missing if everything else None) as update:
+            report = discover_use_case.discover(
+                services,
+                bounds=discover_use_case.WITHOUT_BOUND if everything else None,
+                owner=worker_id(),
+                on_page=lambda so_far: update(so_far.examined, f"{so_far.new_jobs:,} queued"),
+            )
     show(asdict(report), as_json=as_json, title="Discovery")
+    if as_json:
+        return
+    if report.busy:
+        say(f"Another discovery is at work: {report.busy}.", {}, as_json=False)
+    elif report.left:
+        say(f"About {report.left:,} are left: embed-pipeline discover --all", {}, as_json=False)
+
+
+def audit(as_json: AsJson = False) -> None:
+    """Compare every entity with its vector and labels, and mark what has changed.
+
+    Finds what other programs did: changed texts, removed vectors and labels. `discover` queues
+    what it marks. Continues where the last audit was stopped; Ctrl-C loses nothing.
+
+    Example: `embed-pipeline audit`
+    """
+    with session.services() as (services, _), terminated_like_ctrl_c():
+        total = services.graph.counts(model=services.model).entities
+        with progress("Auditing", total=total) as update:
+            report = audit_use_case.audit(
+                services,
+                owner=worker_id(),
+                on_page=lambda current: update(
+                    current.counts.examined, f"{current.counts.marked:,} marked"
+                ),
+            )
+    last = report.record.last if report.complete else None
+    counts = (last or report).counts
+    facts = {"examined": counts.examined} | asdict(counts)
+    if last is not None and last.duration is not None:
+        facts |= {"started_at": last.started_at, "ended_at": last.ended_at}
+        facts |= {"seconds": last.duration.total_seconds()}
+    show(facts | {"busy": report.busy}, as_json=as_json, title="Audit")
+    if report.busy:
+        raise typer.Exit(1)
 
 
 def force(
@@ -122,4 +201,4 @@ def summary(
     show(facts, as_json=as_json, title="Summary")
 
 
-COMMANDS = (coverage, discover, force, summary)
+COMMANDS = (coverage, discover, audit, force, summary)

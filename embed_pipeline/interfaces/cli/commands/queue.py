@@ -9,11 +9,14 @@ from typing import Annotated
 import typer
 
 from embed_pipeline.domain.health import HealthStatus
+from embed_pipeline.domain.job import QueueStatus
 from embed_pipeline.errors import CriticalError, TransientError
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import say, show
 from embed_pipeline.interfaces.cli.parameters import AsJson, utf8
+from embed_pipeline.usecases.insight.forecast import read_forecast
 from embed_pipeline.usecases.queue import control
+from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.recover import recover_stale
 
 Reason = Annotated[
@@ -22,16 +25,34 @@ Reason = Annotated[
 
 
 def status(as_json: AsJson = False) -> None:
-    """Count the jobs that are pending, processing, completed and failed.
+    """Count the jobs by status, and tell what is left, how fast it goes and how long it takes.
+
+    It is done when nothing is pending, processing or missing.
 
     Example: `embed-pipeline status --json`
     """
-    with session.job_store() as (jobs, _):
-        counts, switch = jobs.get_queue_status(), jobs.switch.read()
+    with session.services() as (services, _):
+        counts, switch = services.jobs.get_queue_status(), services.jobs.switch.read()
+        progress = _progress(services, counts)
     facts = asdict(counts) | {"total": counts.total, "queue": switch.state.value}
     if switch.reason and not switch.is_running:
         facts["reason"] = switch.reason
-    show(facts, as_json=as_json, title="Queue")
+    show(facts | progress, as_json=as_json, title="Queue")
+
+
+def _progress(services: Services, counts: QueueStatus) -> dict[str, object]:
+    try:
+        forecast = read_forecast(services, counts)
+    except (TransientError, CriticalError) as error:
+        # The queue's own state matters also while the graph is down.
+        return {"left": f"unknown: {error}"}
+    seconds = None if forecast.eta is None else round(forecast.eta.total_seconds())
+    return {
+        "left": forecast.left,
+        "per_second": forecast.per_second and round(forecast.per_second, 1),
+        "eta_seconds": seconds,
+        "done": forecast.is_done,
+    }
 
 
 def health(as_json: AsJson = False) -> None:

@@ -6,7 +6,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import typer
@@ -18,8 +18,10 @@ from embed_pipeline.errors import ConfigurationError, EmbedPipelineError
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import say, show_rows
 from embed_pipeline.interfaces.cli.parameters import AsJson
+from embed_pipeline.interfaces.cli.progress import progress
 from embed_pipeline.interfaces.cli.remedies import command_for
 from embed_pipeline.settings import Settings
+from embed_pipeline.stores.config import InitOptions
 from embed_pipeline.usecases.insight import doctor as checks_of
 from embed_pipeline.worker.context import Services
 
@@ -38,6 +40,11 @@ _TRIGGER = typer.Option(
 )
 
 
+_REBUILD = typer.Option(
+    "--rebuild-index", help="Replace a vector index whose definition has changed."
+)
+
+
 def init(
     queue_uri: Annotated[str | None, _instead("URI", "The queue's server")] = None,
     queue_user: Annotated[str | None, _instead("NAME", "The user for the queue")] = None,
@@ -46,6 +53,7 @@ def init(
     graph_user: Annotated[str | None, _instead("NAME", "The user for the graph")] = None,
     graph_database: Annotated[str | None, _instead("NAME", "The graph's database")] = None,
     trigger: Annotated[bool | None, _TRIGGER] = None,
+    rebuild_index: Annotated[bool, _REBUILD] = False,
     as_json: AsJson = False,
 ) -> None:
     """Prepare the stores: tables, constraints, indexes. Changes no entity; can be run again.
@@ -55,25 +63,44 @@ def init(
     for on a terminal. Prints which databases it prepared, and how many jobs it adopted that
     another program had written into the queue.
 
+    A vector index whose definition differs from the wanted one is only reported, with the time
+    that a new one would take. `--rebuild-index` builds it; searches use the old one meanwhile.
+
     Example: `embed-pipeline init --queue-uri bolt://localhost:7687 --graph-uri bolt://localhost:7688`
     """
-    given = {
-        "EMBED_QUEUE_URI": queue_uri,
-        "EMBED_QUEUE_USER": queue_user,
-        "EMBED_QUEUE_DATABASE": queue_database,
-        "EMBED_GRAPH_URI": graph_uri,
-        "EMBED_GRAPH_USER": graph_user,
-        "EMBED_GRAPH_DATABASE": graph_database,
-    }
+    over = _overrides(
+        EMBED_QUEUE_URI=queue_uri,
+        EMBED_QUEUE_USER=queue_user,
+        EMBED_QUEUE_DATABASE=queue_database,
+        EMBED_GRAPH_URI=graph_uri,
+        EMBED_GRAPH_USER=graph_user,
+        EMBED_GRAPH_DATABASE=graph_database,
+    )
+    options = InitOptions(rebuild_index=rebuild_index, trigger=trigger)
+    sentences = _prepare(_settings_with_passwords(over), options)
+    say("\n".join(sentences), {"ready": sentences}, as_json=as_json)
+
+
+def _prepare(settings: Settings, options: InitOptions) -> list[str]:
+    with progress("Preparing", total=100) as update:
+
+        def show_progress(what: str, done: int, total: int) -> None:
+            update(round(100 * done / max(total, 1)), what)
+
+        return wiring.initialise_stores(settings, replace(options, on_progress=show_progress))
+
+
+def _overrides(**given: str | None) -> dict[str, str]:
+    """The settings that the options give; an address says which store it is of."""
     over = {variable: value for variable, value in given.items() if value is not None}
+    queue_uri, graph_uri = given["EMBED_QUEUE_URI"], given["EMBED_GRAPH_URI"]
     if queue_uri:
         over["EMBED_QUEUE_STORE"] = "postgres" if queue_uri.startswith("postgres") else "neo4j"
     if graph_uri:
         over["EMBED_GRAPH_STORE"] = "neo4j"
     if over and not (queue_uri or graph_uri):
         over["EMBED_STORE"] = "neo4j"  # unless the settings choose the stores apart
-    sentences = wiring.initialise_stores(_settings_with_passwords(over), trigger=trigger)
-    say("\n".join(sentences), {"ready": sentences}, as_json=as_json)
+    return over
 
 
 def _settings_with_passwords(over: dict[str, str]) -> Settings:
@@ -142,7 +169,7 @@ def _checks(*, request: bool) -> Iterator[CheckResult]:
 
 
 def _checks_of_work(services: Services) -> Iterator[CheckResult]:
-    for check in (checks_of.check_model, checks_of.check_queue_state):
+    for check in (checks_of.check_model, checks_of.check_queue_state, checks_of.check_audit):
         try:
             yield from check(services)
         except EmbedPipelineError as error:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -15,8 +13,10 @@ from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import say, show
 from embed_pipeline.interfaces.cli.parameters import TIME_FORMATS, AsJson
 from embed_pipeline.interfaces.cli.progress import OnProgress, progress, terminated_like_ctrl_c
+from embed_pipeline.interfaces.cli.session import worker_id
 from embed_pipeline.usecases.files.export import export_jobs
 from embed_pipeline.usecases.files.load import load_file
+from embed_pipeline.usecases.insight.forecast import budget_rate, read_forecast
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.report import RunReport
 from embed_pipeline.worker.stop import Deadline, StopReason
@@ -69,17 +69,20 @@ def run(as_json: AsJson = False) -> None:
     """
     with session.services() as (services, settings), terminated_like_ctrl_c():
         queued = services.jobs.get_queue_status()
-        with progress("Embedding", total=queued.pending + queued.processing) as update:
+        total, ceiling = queued.pending + queued.processing, budget_rate(services)
+        with progress("Embedding", total=total, ceiling=ceiling) as update:
             tally = run_until_empty(
                 services,
-                owner=_worker_id(),
+                owner=worker_id(),
                 recovery_interval=settings.queue.recovery_interval,
                 deadline=Deadline(services.clock, limit=None),
                 on_batch=_LiveView(update),
             )
         switch = services.jobs.switch.read()
+        forecast = read_forecast(services, services.jobs.get_queue_status())
     stopped = {} if switch.is_running else {"queue": f"{switch.state}: {switch.reason}"}
-    show(_summary(tally) | stopped, as_json=as_json, title="Run")
+    facts = _summary(tally) | {"left": forecast.left, "done": forecast.is_done} | stopped
+    show(facts, as_json=as_json, title="Run")
     if tally.failed or tally.stop_reason in (StopReason.REFUSED, StopReason.HALTED):
         raise typer.Exit(1)
 
@@ -155,10 +158,6 @@ def _summary(tally: RunReport) -> dict[str, object]:
             "ended_because": tally.stop_reason.value,
         }
     )
-
-
-def _worker_id() -> str:
-    return f"cli-{socket.gethostname()}-{os.getpid()}"
 
 
 COMMANDS = (load, run, export)

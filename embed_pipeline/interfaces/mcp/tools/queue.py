@@ -27,7 +27,7 @@ class StatusAnswer(Answer):
     entities: int
     """Valid entities in the graph."""
     embedded: int
-    """Entities with a good vector: of the current text, model and dimension."""
+    """Entities with a vector of this model; also those whose text changed since."""
     missing: int
     """Entities without a vector."""
     stale: int
@@ -36,6 +36,14 @@ class StatusAnswer(Answer):
     """Entities whose vector is of another model."""
     wrong_dimension: int
     """Entities whose vector has another length."""
+    invalid: int
+    """Entities whose vector is zero or not finite, in a sample."""
+    nothing_to_embed: int
+    """Entities without text: they need no vector."""
+    excluded: int
+    """Nodes that are no valid entities: deleted, or without a usable key."""
+    audited_at: datetime | None
+    """When the last complete audit ended, which found stale, wrong and invalid vectors."""
     pending: int
     """Jobs that wait."""
     processing: int
@@ -56,15 +64,18 @@ def _status(services: Services, given: Arguments) -> StatusAnswer:
     report = read_coverage(services)
     coverage, queue = report.coverage, report.queue
     readiness = check_readiness(services.jobs, services.limiter, model=services.model)
+    counts = asdict(coverage)
+    counts.pop("audit")
     percent = "no entities" if coverage.percent is None else f"{coverage.percent:.1f} %"
     return StatusAnswer(
         message=(
-            f"{coverage.embedded} of {coverage.entities} entities have a good vector "
+            f"{coverage.embedded} of {coverage.embeddable} entities with text have a vector "
             f"({percent}). Jobs: {report.queued} queued, "
             f"{queue.failed} failed."
         ),
         model=services.model,
-        **asdict(coverage),
+        **counts,
+        audited_at=coverage.audit.at if coverage.audit else None,
         **asdict(queue),
         queue=report.switch.state,
         idle_because=readiness.reason,
@@ -76,9 +87,9 @@ STATUS = AgentTool(
     name="embedding_status",
     title="Status of the embeddings",
     description=(
-        "Exact counts: how many entities have a good vector, what the others lack, how many jobs "
-        "wait, run or failed, whether workers may lease jobs, and what closes each gap. Takes "
-        "seconds on a large graph."
+        "Counts: how many entities have a vector, what the others lack, how many jobs wait, run or "
+        "failed, whether workers may lease jobs, and what closes each gap. Stale and wrong vectors "
+        "are those of the last audit."
     ),
     arguments=Arguments,
     answer=StatusAnswer,
@@ -99,6 +110,10 @@ class HealthAnswer(Answer):
     """The most frequent errors among the last 100 outcomes, with their counts."""
     reasons: list[str] = Field(default_factory=list)
     """Why it is not HEALTHY, and other warnings."""
+    silent_jobs: int = 0
+    """Processing jobs without a heartbeat for so long that their worker may be gone."""
+    silent_job_ids: list[str] = Field(default_factory=list)
+    """The first of them."""
 
 
 def _health(services: Services, given: Arguments) -> HealthAnswer:
@@ -118,6 +133,8 @@ def _health(services: Services, given: Arguments) -> HealthAnswer:
         last_success_at=report.last_success_at,
         error_patterns=dict(report.error_patterns),
         reasons=list(report.reasons),
+        silent_jobs=report.silent_jobs,
+        silent_job_ids=list(report.silent_job_ids),
     )
 
 

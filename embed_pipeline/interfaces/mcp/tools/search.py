@@ -48,9 +48,9 @@ class SearchAnswer(Answer):
     entities: list[FoundEntity]
     """The nearest entities, best first."""
     searchable: int
-    """Entities (of that type) that have a vector and can be found."""
+    """Entities of the graph that have a vector and can be found, of whatever type."""
     valid: int
-    """Entities (of that type) in the graph."""
+    """Entities of the graph that have a text to embed, of whatever type."""
 
 
 def _search(services: Services, given: SearchArguments) -> SearchAnswer:

@@ -91,17 +91,16 @@ class Tx:
         return rows[0]
 
     @property
-    def bolt_version(self) -> tuple[int, int]:
+    def server(self) -> neo4j.ServerInfo:
         """Of the connection; asked for once and then remembered by the database."""
-        if self._database.bolt is None:
-            server = self._transaction.run(PING).consume().server
-            self._database.bolt = server.protocol_version
-        return self._database.bolt
+        if self._database.server is None:
+            self._database.server = self._transaction.run(PING).consume().server
+        return self._database.server
 
     @property
     def speaks_vectors(self) -> bool:
         """Whether `neo4j.vector.Vector` may be sent; otherwise lists of floats."""
-        return self.bolt_version >= VECTORS_SINCE
+        return self.server.protocol_version >= VECTORS_SINCE
 
 
 class Neo4jDatabase:
@@ -139,7 +138,7 @@ class Neo4jDatabase:
         self._checking = threading.RLock()
         self._passed = check is None
         self._timeout = transaction_timeout
-        self.bolt: tuple[int, int] | None = None
+        self.server: neo4j.ServerInfo | None = None
         self._apoc: bool | None = None
 
     def __repr__(self) -> str:
@@ -163,8 +162,8 @@ class Neo4jDatabase:
             return [dict(record) for record in result]
 
     @property
-    def bolt_version(self) -> tuple[int, int]:
-        return self.bolt or self.read(lambda tx: tx.bolt_version)
+    def server_info(self) -> neo4j.ServerInfo:
+        return self.server or self.read(lambda tx: tx.server)
 
     @property
     def has_apoc(self) -> bool:
@@ -242,7 +241,7 @@ class Neo4jDatabase:
             fault = (StoreUnavailable, "cannot be reached")
         kind, what = fault
         if issubclass(kind, StoreUnavailable):
-            self.bolt = self._apoc = None  # another server may come back
+            self.server = self._apoc = None  # another server may come back
         return kind(f"{self.place} {what}.")
 
     @property

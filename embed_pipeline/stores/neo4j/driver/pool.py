@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 import weakref
 from contextlib import AbstractContextManager, nullcontext
@@ -132,3 +133,9 @@ def early_begin(session: neo4j.Session) -> AbstractContextManager[object]:
     """
     switch = getattr(session, "_pipelined_begin", None)
     return nullcontext() if switch is None else cast("AbstractContextManager[object]", switch)
+
+
+def release_of(version: str) -> tuple[int, int] | None:
+    """Major and minor of `5.26.29`, `5.27-aura` or `Neo4j/5.26.29`; None if it has none."""
+    found = re.search(r"(\d+)\.(\d+)", version)
+    return (int(found[1]), int(found[2])) if found else None

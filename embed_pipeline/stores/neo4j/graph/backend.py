@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
+from neo4j.exceptions import Neo4jError
+
 from embed_pipeline.domain.embedding import (
     FIRST_PROPERTY,
     ModelRecord,
@@ -21,9 +23,9 @@ from embed_pipeline.domain.entity import Entity, EntityMapping
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import NO_KEY, AuditCounts
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
+from embed_pipeline.errors import PageTooLarge
 from embed_pipeline.stores.graph.transaction import (
     Change,
-    Counts,
     Examined,
     GraphDatabase,
     GraphTransaction,
@@ -34,8 +36,10 @@ from embed_pipeline.stores.graph.transaction import (
     in_batches,
 )
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
+from embed_pipeline.stores.neo4j.driver.error_codes import TOO_LARGE
 from embed_pipeline.stores.neo4j.graph import cypher, cypher_labels, rows
 from embed_pipeline.stores.neo4j.graph.changes import mark_changed
+from embed_pipeline.stores.neo4j.graph.index import VectorIndexes
 from embed_pipeline.stores.neo4j.graph.mapping import (
     EXCLUDED,
     MARKER,
@@ -44,7 +48,7 @@ from embed_pipeline.stores.neo4j.graph.mapping import (
     filled,
     vector_names,
 )
-from embed_pipeline.stores.neo4j.graph.search import KeptCounts, VectorIndexes
+from embed_pipeline.stores.neo4j.graph.search import VectorSearch
 
 T = TypeVar("T")
 Values = Sequence[Any]
@@ -55,10 +59,9 @@ class Neo4jGraphTransaction(GraphTransaction):
     read_batch = 250
     """What the server holds in memory at once to answer."""
 
-    def __init__(self, tx: Tx, mapping: EntityMapping, counts: KeptCounts) -> None:
+    def __init__(self, tx: Tx, mapping: EntityMapping) -> None:
         self._tx = tx
         self._mapping = mapping
-        self._counts = counts
 
     def all(self, statement: str, *, of: str = FIRST_PROPERTY, **parameters: object) -> list[Row]:
         return self._tx.all(filled(statement, self._mapping, of), **parameters)
@@ -149,13 +152,22 @@ class Neo4jGraphTransaction(GraphTransaction):
         written = rows.HiddenRows(
             rows.written_row(write, unmark=write.uid in unmark, packed=packed) for write in writes
         )
-        self.all(
-            cypher.WRITE_VECTORS,
-            of=record.vector_property,
-            rows=written,
-            vector_property=record.vector_property,
-            model=record.model,
-        )
+        try:
+            self.all(
+                cypher.WRITE_VECTORS,
+                of=record.vector_property,
+                rows=written,
+                vector_property=record.vector_property,
+                model=record.model,
+            )
+        except Neo4jError as error:
+            if TOO_LARGE not in (error.message or ""):
+                raise
+            # The worker writes the others of the page without it.
+            raise PageTooLarge(
+                "The graph cannot index an entity's type or end of validity: it is longer than "
+                "about 8 kB."
+            ) from error
         # The driver's transaction and its results hold each other and what was sent, until the
         # garbage collector comes: many pages of vectors later.
         written.clear()
@@ -164,12 +176,6 @@ class Neo4jGraphTransaction(GraphTransaction):
         if lock:
             self.all(cypher.LOCK_REGISTRY)
         return super().models()
-
-    def count(self, *, of: str, model: str, entity_type: str | None) -> Counts:
-        count = super().count
-        return self._counts.of(
-            (model, entity_type), lambda: count(of=of, model=model, entity_type=entity_type)
-        )
 
 
 class Neo4jGraph(GraphDatabase):
@@ -181,7 +187,7 @@ class Neo4jGraph(GraphDatabase):
         refuse_misfits(mapping, NEO4J)
         self.mapping = mapping
         self._database = database
-        self._counts = KeptCounts()
+        self._search = VectorSearch(database, mapping)
         self._indexes = VectorIndexes(database, mapping)
         self._indexed: set[str] = set()
 
@@ -192,10 +198,10 @@ class Neo4jGraph(GraphDatabase):
         return self._database.write(lambda tx: work(self._transaction(tx)))
 
     def _transaction(self, tx: Tx) -> Neo4jGraphTransaction:
-        return Neo4jGraphTransaction(tx, self.mapping, self._counts)
+        return Neo4jGraphTransaction(tx, self.mapping)
 
-    def nearest(self, search: Search) -> tuple[list[Scored], int]:
-        return self._indexes.nearest(search)
+    def nearest(self, search: Search) -> list[Scored]:
+        return self._search.nearest(search)
 
     def end_audit(self, *, of: str, repair: bool) -> AuditCounts:
         """Where every node has a key, only the labels of other nodes are looked for."""

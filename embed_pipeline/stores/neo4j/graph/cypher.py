@@ -135,30 +135,8 @@ RETURN version, vector, truncated
 
 # -- search ---------------------------------------------------------------------------------
 
-COUNT_SEARCHABLE = """
-MATCH (e:{entity})
-WHERE e.{valid_to} IS NULL AND e.{key} > ''
-  AND ($entity_type IS NULL OR e.{entity_type} = $entity_type)
-RETURN count(*) AS entities,
-       count(CASE WHEN e.{vector_model} = $model AND e.{vector} IS NOT NULL THEN 1 END) AS vectors
-"""
-
-# The numbers are loaded once, and last. A zero vector that another program left is far from
-# everything; the function would refuse it.
-SCAN_VECTORS = """
-MATCH (e:{entity})
-WHERE e.{valid_to} IS NULL AND e.{key} > ''
-  AND ($entity_type IS NULL OR e.{entity_type} = $entity_type) AND e.{vector_model} = $model
-WITH e.{key} AS uid, e.{vector} AS vector
-WHERE {is_vector} AND size(vector) = $dimensions
-RETURN uid, CASE WHEN any(number IN vector WHERE number <> 0)
-                 THEN vector.similarity.cosine(vector, $query) ELSE 0.5 END AS score
-"""
-
-# The index may hold approximations, so what it finds is scored again from the vectors.
-NEAREST = """
-CYPHER 5
-CALL db.index.vector.queryNodes($index, $nearest, $query) YIELD node AS e
+# What is read of a node that was found, as `e`: the key, and a score from the vector itself.
+_SCORED = """
 WITH e.{key} AS uid,
      CASE WHEN e:{entity} AND e.{valid_to} IS NULL AND e.{key} > ''
            AND ($entity_type IS NULL OR e.{entity_type} = $entity_type)
@@ -167,25 +145,30 @@ RETURN uid, CASE WHEN {is_vector} AND size(vector) = $dimensions
                  THEN vector.similarity.cosine(vector, $query) END AS score
 """
 
-# -- indexes --------------------------------------------------------------------------------
-
-FIND_INDEX = """
-SHOW INDEXES YIELD name, state, type, labelsOrTypes, properties, options
-WHERE type = $kind AND labelsOrTypes = [$label] AND properties = [$property]
-RETURN name, state, options.indexConfig['vector.dimensions'] AS dimensions
+# The numbers are loaded once, and last. A zero vector that another program left is far from
+# everything; the function would refuse it.
+SCAN_VECTORS = """
+MATCH (e:{embedded}) USING SCAN e:{embedded}
+WHERE e:{entity} AND e.{valid_to} IS NULL AND e.{key} > ''
+  AND ($entity_type IS NULL OR e.{entity_type} = $entity_type) AND e.{vector_model} = $model
+WITH e.{key} AS uid, e.{vector} AS vector
+WHERE {is_vector} AND size(vector) = $dimensions
+RETURN uid, CASE WHEN any(number IN vector WHERE number <> 0)
+                 THEN vector.similarity.cosine(vector, $query) ELSE 0.5 END AS score
 """
 
-CREATE_VERSION_INDEX = """
-CREATE INDEX $index IF NOT EXISTS FOR (e:{entity}) ON (e.{vector_version})
-"""
+# The index may hold approximations, so what it finds is scored again from the vectors.
+NEAREST_BY_PROCEDURE = f"""
+CYPHER 5
+CALL db.index.vector.queryNodes($index, $nearest, $query) YIELD node AS e{_SCORED}"""
 
-CREATE_VECTOR_INDEX = """
-CREATE VECTOR INDEX $index IF NOT EXISTS FOR (e:{entity}) ON (e.{vector})
-OPTIONS {{indexConfig: {{`vector.dimensions`: $dimensions,
-                         `vector.similarity_function`: 'cosine'}}}}
-"""
 
-AWAIT_INDEX = "CALL db.awaitIndex($index, $seconds)"
+def nearest_by_search(index: str, where: str) -> str:
+    """The same for servers that have SEARCH; `index` is quoted, `where` may be empty."""
+    return f"""
+CYPHER 25
+MATCH (e) SEARCH e IN (VECTOR INDEX {index} FOR $query{where} LIMIT $nearest){_SCORED}"""
+
 
 # -- models, cursors, probe: nodes of our own -------------------------------------------------
 

@@ -19,7 +19,8 @@ RETURN collect([entity, facts, labels]) AS found
 
 MARKED_AMONG = """
 UNWIND $uids AS uid
-MATCH (e:{entity} {{{key}: uid}}) WHERE e:{marker}
+MATCH (e:{entity} {{{key}: uid}}) USING INDEX SEEK e:{entity}({key})
+WHERE e:{marker}
 RETURN uid
 """
 

@@ -72,8 +72,12 @@ def vector_names(vector: str) -> VectorNames:
     )
 
 
+def is_identifier(name: str) -> bool:
+    return _IDENTIFIER.fullmatch(name) is not None
+
+
 def quoted(identifier: str) -> str:
-    if not _IDENTIFIER.fullmatch(identifier):
+    if not is_identifier(identifier):
         raise ValueError(f"{identifier!r} is no name of letters, digits and underscores")
     return f"`{identifier}`"
 

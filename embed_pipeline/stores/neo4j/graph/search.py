@@ -1,75 +1,48 @@
-"""Search: few vectors are all compared, many are asked of the vector index, which is made here.
+"""Search: few vectors are all compared, many are asked of the vector index.
 
-The index answers for the whole graph, so more is asked of it than wanted, and what is not
-valid, of another type or of another model is left out after it.
+More is asked of the index than wanted, and what is not valid, of another type or of another model
+is left out after it. An index that filters by itself has left most of that out already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Any
+
+from neo4j.exceptions import Neo4jError
 
 from embed_pipeline.domain.embedding import FIRST_PROPERTY, ModelRecord
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.errors import SchemaMissing
-from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline.stores.graph.transaction import Counts, Scored, Search
+from embed_pipeline.errors import SchemaMissing, StoreBusy
+from embed_pipeline.stores.graph.transaction import Scored, Search
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row
 from embed_pipeline.stores.neo4j.graph import cypher
-from embed_pipeline.stores.neo4j.graph.mapping import filled, vector_names
+from embed_pipeline.stores.neo4j.graph.index import VectorIndex, VectorIndexes, place_of
+from embed_pipeline.stores.neo4j.graph.mapping import filled, quoted
 
 COMPARE_ALL = 1_000
 """Up to so many vectors a search is exact; above, the index finds them approximately."""
 
+COMPARE_MEANWHILE = 10_000
+"""Up to so many they are all compared while the index is still being built."""
+
 OVERFETCH, GROWTH, MOST_FETCHED = 4, 4, 16_000
 """How much more is asked of the index than wanted, and how far that grows when filters eat it."""
-
-COUNTS_KEPT_FROM, COUNTS_KEPT_FOR = 10_000, 30.0
-"""Entities, seconds: to count a large graph takes longer than to search it, so a search reports
-numbers that are a little old."""
-
-ONLINE_WITHIN = 30
-"""Seconds that a search waits for an index that is still being filled."""
 
 _PLACES = 6
 """Neo4j computes in float32: equal vectors have equal scores, but not the last bits of them."""
 
 
-class KeptCounts:
-    """Counts by what was asked, for a while where they are large."""
-
-    def __init__(self) -> None:
-        self._clock = SystemClock()
-        self._kept: dict[Hashable, tuple[float, Counts]] = {}
-
-    def of(self, asked: Hashable, count: Callable[[], Counts]) -> Counts:
-        now = self._clock.monotonic()
-        kept_at, counts = self._kept.get(asked, (0.0, None))
-        if counts is None or now - kept_at > COUNTS_KEPT_FOR:
-            counts = count()
-            if counts.entities >= COUNTS_KEPT_FROM:
-                self._kept[asked] = now, counts
-        return counts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexFound:
-    name: str
-    is_online: bool
-    dimensions: int | None
-
-
-class VectorIndexes:
-    """The vector indexes of one graph, and the search through them."""
+class VectorSearch:
+    """The search of one graph; its index may be replaced at any time."""
 
     def __init__(self, database: Neo4jDatabase, mapping: EntityMapping) -> None:
         self._database = database
         self._mapping = mapping
+        self._indexes = VectorIndexes(database, mapping)
 
-    def nearest(self, search: Search) -> tuple[list[Scored], int]:
-        record, searched = search.record, search.counts.vectors
+    def nearest(self, search: Search) -> list[Scored]:
+        record = search.record
         asked: dict[str, Any] = {
             "of": record.vector_property,
             "query": search.query.tolist(),
@@ -77,88 +50,73 @@ class VectorIndexes:
             "dimensions": record.dimensions,
             "entity_type": search.entity_type,
         }
-        if searched <= COMPARE_ALL:
-            rows = self._read(cypher.SCAN_VECTORS, **asked)
-            searched = len(rows)
+        if search.embedded <= COMPARE_ALL:
+            index = None
         else:
-            rows = self._from_index(record, search.limit, asked)
+            index = self._index(record, may_compare=search.embedded <= COMPARE_MEANWHILE)
+        if index is None:
+            rows = self._read(cypher.SCAN_VECTORS, **asked)
+        else:
+            rows = self._from_index(index, search, asked)
         # Neo4j's score is (1 + cosine) / 2.
-        scored = [(-round(2 * row["score"] - 1, _PLACES), EntityUid(row["uid"])) for row in rows]
-        return scored, searched
+        return [(-round(2 * row["score"] - 1, _PLACES), EntityUid(row["uid"])) for row in rows]
 
-    def _from_index(self, record: ModelRecord, limit: int, asked: dict[str, Any]) -> list[Row]:
+    def _index(self, record: ModelRecord, *, may_compare: bool) -> VectorIndex | None:
+        """The best that is online; None where all may be compared until one is."""
+        found = self._indexes.find(record)
+        for index in found:
+            if index.is_online and index.takes(record):
+                return index
+        own = next((index for index in found if index.label == record.embedded_label), None)
+        if own is None:
+            raise SchemaMissing(
+                f"There is no vector index on {place_of(record)}: run `embed-pipeline init`."
+            )
+        if may_compare:
+            return None
+        if difference := self._indexes.difference(own, record):
+            raise SchemaMissing(
+                f"The vector index {own.name} {difference}: "
+                "run `embed-pipeline init --rebuild-index`."
+            )
+        raise StoreBusy(
+            f"The vector index {own.name} is still being built ({own.percent:.0f} %): "
+            "search again when it is done; `embed-pipeline doctor` shows how far it is."
+        )
+
+    def _from_index(self, index: VectorIndex, search: Search, asked: dict[str, Any]) -> list[Row]:
+        """Asked once more if the index was replaced between the two statements."""
+        try:
+            return self._ask(index, search, asked)
+        except (SchemaMissing, Neo4jError):
+            another = self._index(search.record, may_compare=False)
+            if another is None or another.name == index.name:
+                raise
+            return self._ask(another, search, asked)
+
+    def _ask(self, index: VectorIndex, search: Search, asked: dict[str, Any]) -> list[Row]:
         """As many as wanted, if the index has them; asked for more until the filters leave
         enough."""
-        index = self._online(record)
-        nearest = max(limit * OVERFETCH, 100)
+        statement = self._statement(index, search)
+        nearest = max(search.limit * OVERFETCH, 100)
         while True:
-            found = self._read(cypher.NEAREST, index=index, nearest=nearest, **asked)
+            found = self._read(statement, index=index.name, nearest=nearest, **asked)
             hits = [row for row in found if row["score"] is not None]
-            if len(hits) >= limit or len(found) < nearest or nearest >= MOST_FETCHED:
+            if len(hits) >= search.limit or len(found) < nearest or nearest >= MOST_FETCHED:
                 return hits
             nearest = min(nearest * GROWTH, MOST_FETCHED)
 
-    def _online(self, record: ModelRecord) -> str:
-        index = self.check(record)
-        if index is None:
-            raise SchemaMissing(
-                f"There is no vector index on {self._mapping.label}.{record.vector_property}:"
-                " run `embed-pipeline init`."
-            )
-        if not index.is_online:
-            self._read(cypher.AWAIT_INDEX, index=index.name, seconds=ONLINE_WITHIN)
-        return index.name
-
-    def check(self, record: ModelRecord) -> IndexFound | None:
-        """The index over the model's vectors: ours, or one that was there before us.
-
-        A second one on the same property would silently not be made, so a wrong one is refused.
-        """
-        found = self._find(kind="VECTOR", on=record.vector_property)
-        # Without dimensions of its own an index takes vectors of any.
-        if found is not None and found.dimensions not in (None, record.dimensions):
-            raise SchemaMissing(
-                f"The vector index {found.name} on {self._mapping.label}.{record.vector_property}"
-                f" is for {found.dimensions} dimensions, {record.model} has {record.dimensions}:"
-                " drop that index, or configure the model that it was made for."
-            )
-        return found
-
-    def ensure(self, record: ModelRecord) -> None:
-        """The vector index, and the one that finds a vector by the version of its text.
-
-        An index that is there is not asked for again: even that would wait for every open writer.
-        """
-        on = record.vector_property
-        if self.check(record) is None:
-            self._create(cypher.CREATE_VECTOR_INDEX, record, record.index_name, "VECTOR", on)
-            if self.check(record) is None:
-                raise SchemaMissing(
-                    f"The vector index on {self._mapping.label}.{on} cannot be made: something"
-                    f" else in the graph is named {record.index_name}."
-                )
-        version = vector_names(on).version
-        if self._find(kind="RANGE", on=version) is None:
-            name = f"{version}_of_{self._mapping.label}"
-            self._create(cypher.CREATE_VERSION_INDEX, record, name, "RANGE", version)
-
-    def _create(self, statement: str, record: ModelRecord, name: str, kind: str, on: str) -> None:
-        create = filled(statement, self._mapping, record.vector_property)
-        try:
-            self._database.write(
-                lambda tx: tx.all(create, index=name, dimensions=record.dimensions)
-            )
-        except SchemaMissing:
-            # Several may begin at once, and the server checks only before it waits for the other.
-            if self._find(kind=kind, on=on) is None:
-                raise
-
-    def _find(self, *, kind: str, on: str) -> IndexFound | None:
-        label = self._mapping.label
-        for row in self._read(cypher.FIND_INDEX, kind=kind, label=label, property=on):
-            is_online = row["state"] == "ONLINE"
-            return IndexFound(name=row["name"], is_online=is_online, dimensions=row["dimensions"])
-        return None
+    def _statement(self, index: VectorIndex, search: Search) -> str:
+        """The name of an index cannot be a parameter of SEARCH, and its filters are text too."""
+        if not self._indexes.can_filter:
+            return cypher.NEAREST_BY_PROCEDURE
+        filters = []
+        if self._mapping.valid_to in index.properties:
+            filters.append(f"e.{quoted(self._mapping.valid_to)} IS NULL")
+        if search.entity_type is not None and self._mapping.entity_type in index.properties:
+            filters.append(f"e.{quoted(self._mapping.entity_type)} = $entity_type")
+        where = " WHERE " + " AND ".join(filters) if filters else ""
+        return cypher.nearest_by_search(quoted(index.name), where)
 
     def _read(self, statement: str, *, of: str = FIRST_PROPERTY, **parameters: object) -> list[Row]:
         query = filled(statement, self._mapping, of)

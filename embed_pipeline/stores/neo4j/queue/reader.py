@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from embed_pipeline.domain.health import MOST_SILENT
 from embed_pipeline.domain.job import (
     ENTITY_GONE,
     EmbedJob,
@@ -34,6 +35,10 @@ class Neo4jJobReader(JobReader):
 
     def has_stale(self) -> bool:
         return bool(self._session.one(cypher.HAS_EXPIRED)["found"])
+
+    def silent(self, *, beaten_before: datetime, lock_until: datetime) -> list[EmbedJob]:
+        bounds = {"beaten_before": to_ms(beaten_before), "lock_until": to_ms(lock_until)}
+        return self._jobs(cypher.SILENT_JOBS, **bounds, limit=MOST_SILENT)
 
     def live_owners(self) -> frozenset[str]:
         """From owner to owner along the index, instead of reading all their jobs."""

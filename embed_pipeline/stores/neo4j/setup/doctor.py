@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import datetime
 
@@ -15,12 +14,10 @@ from embed_pipeline.errors import (
 )
 from embed_pipeline.stores.encoding import from_ms
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Tx
+from embed_pipeline.stores.neo4j.driver.pool import release_of
 
 OLDEST = (5, 26)
 """The LTS release with all that the statements use."""
-
-# Aura says `5.27-aura`.
-_VERSION = re.compile(r"(?P<major>\d+)\.(?P<minor>\d+)")
 
 COMPONENTS = """
 CALL dbms.components() YIELD name, versions, edition
@@ -60,12 +57,12 @@ def diagnose_database(
 def _version(
     role: str, place: str, version: str, edition: str, database: Neo4jDatabase
 ) -> CheckResult:
-    bolt = ".".join(str(number) for number in database.bolt_version)
+    bolt = ".".join(str(number) for number in database.server_info.protocol_version)
     said = f"{place}: Neo4j {version} {edition}, Bolt {bolt}"
-    found = _VERSION.match(version)
-    if found is None:
+    release = release_of(version)
+    if release is None:
         return note(role, f"{said}; whether that is 5.26 or newer cannot be read")
-    if (int(found["major"]), int(found["minor"])) < OLDEST:
+    if release < OLDEST:
         return problem(role, said, "Use Neo4j 5.26 or newer.")
     return ok(role, said)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from embed_pipeline.domain.embedding import FIRST_PROPERTY, embedded_label
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import SchemaMissing
+from embed_pipeline.stores.config import OnProgress
 from embed_pipeline.stores.graph.discovery import START
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Tx
@@ -18,12 +18,6 @@ from embed_pipeline.stores.neo4j.setup.cypher import HAS_NODES
 
 PAGE = 5_000
 CURSOR = "labels of version 2"
-
-OnProgress = Callable[[str, int, int], None]
-"""Called with what is done, how far it is, and the total."""
-
-
-def unseen(what: str, done: int, total: int) -> None: ...
 
 
 def refuse_foreign_labels(database: Neo4jDatabase) -> None:

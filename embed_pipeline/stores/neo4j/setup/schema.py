@@ -16,7 +16,7 @@ from neo4j.exceptions import Neo4jError
 from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
 from embed_pipeline.errors import ConfigurationError, RequestError, SchemaMissing
-from embed_pipeline.stores.config import Location
+from embed_pipeline.stores.config import Location, OnProgress, unseen
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline.stores.neo4j.driver.error_codes import TOO_LARGE
 from embed_pipeline.stores.neo4j.graph.mapping import quoted
@@ -29,7 +29,7 @@ from embed_pipeline.stores.neo4j.setup.cypher import (
     Rule,
     graph_rules,
 )
-from embed_pipeline.stores.neo4j.setup.labels import OnProgress, label_entities, unseen
+from embed_pipeline.stores.neo4j.setup.labels import label_entities
 
 VERSIONS = {"queue": 4, "graph": 2}
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from embed_pipeline.domain.health import MOST_SILENT
 from embed_pipeline.domain.isolation import Tier
 from embed_pipeline.domain.job import (
     ENTITY_GONE,
@@ -52,6 +53,10 @@ class SqlJobs(JobTable):
 
     def has_stale(self) -> bool:
         return bool(self._one(queries.HAS_STALE)["found"])
+
+    def silent(self, *, beaten_before: datetime, lock_until: datetime) -> list[EmbedJob]:
+        bounds = {"beaten_before": to_ms(beaten_before), "lock_until": to_ms(lock_until)}
+        return self._jobs(queries.SILENT_JOBS, **bounds, limit=MOST_SILENT)
 
     def live_owners(self) -> frozenset[str]:
         return frozenset(row["name"] for row in self._reading.all(queries.LIVE_OWNERS))

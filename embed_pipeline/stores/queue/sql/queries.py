@@ -12,6 +12,14 @@ SELECT coalesce((
 ) < {now}, false) OR (SELECT id FROM {job} {first_malformed} 1) IS NOT NULL AS found
 """
 
+# Sorted by the index that holds the range.
+SILENT_JOBS = """
+SELECT {columns} FROM {job} WHERE status = 'processing'
+  AND coalesce(lock_until, 0) >= {now} AND coalesce(lock_until, 0) < :lock_until
+  AND last_heartbeat_at < :beaten_before
+ORDER BY coalesce(lock_until, 0) LIMIT :limit
+"""
+
 # A seek per rank and tier: with one ordered scan over all ranks, a higher priority full of
 # deferred jobs would be walked from end to end.
 NEXT_DUE = """

@@ -166,7 +166,7 @@ class SqliteGraph(GraphDatabase):
     def _transaction(self, connection: sqlite3.Connection) -> SqliteGraphTransaction:
         return SqliteGraphTransaction(connection, self.mapping, to_ms(self._clock.now()))
 
-    def nearest(self, search: Search) -> tuple[list[Scored], int]:
+    def nearest(self, search: Search) -> list[Scored]:
         def scan(after: int, size: int) -> list[sqlite3.Row]:
             return self.read(
                 lambda tx: tx.all(

@@ -25,20 +25,20 @@ Scan = Callable[[int, int], list[sqlite3.Row]]
 """Rows behind an id, at most so many, in the order of the file."""
 
 
-def nearest(search: Search, scan: Scan) -> tuple[list[Scored], int]:
-    """The best, and how many were compared; other threads may read and write between two chunks."""
+def nearest(search: Search, scan: Scan) -> list[Scored]:
+    """The best; other threads may read and write between two chunks."""
     size = max(1, min(CHUNK_ROWS, CHUNK_BYTES // (4 * search.record.dimensions)))
     best: list[Scored] = []
-    compared = after = 0
+    after = 0
     while rows := scan(after, size):
         uids = [EntityUid(row["uid"]) for row in rows]
         matrix = entity_rows.matrix_of(rows).astype(np.float64)
         chunk = _best_of(uids, matrix, search.query, search.limit)
         best = heapq.nsmallest(search.limit, [*best, *chunk])
-        compared, after = compared + len(rows), rows[-1]["id"]
+        after = rows[-1]["id"]
         if len(rows) < size:
             break
-    return best, compared
+    return best
 
 
 def _best_of(

@@ -63,12 +63,6 @@ ORDER BY e.{valid_to} IS NOT NULL, e.{key}
 LIMIT :limit
 """
 
-# Vectors are not counted: a search reads them all.
-COUNT_SEARCHABLE = """
-SELECT count(*) AS entities, 0 AS vectors FROM {entity} AS e
-WHERE e.{valid_to} IS NULL AND (:entity_type IS NULL OR e.{entity_type} = :entity_type)
-"""
-
 # -- entities with what is known of their vectors -------------------------------------------
 
 READ_WITH_FACTS = """

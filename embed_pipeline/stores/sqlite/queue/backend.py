@@ -11,13 +11,14 @@ from typing import TypeVar
 from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.isolation import Head
 from embed_pipeline.domain.job import JobId, JobKey, JobRequest
-from embed_pipeline.ports.clock import Clock, SystemClock
+from embed_pipeline.ports.clock import Clock
 from embed_pipeline.stores.encoding import to_ms
 from embed_pipeline.stores.queue.job_table import LeaseView
 from embed_pipeline.stores.queue.sql.jobs import SqlJobs
 from embed_pipeline.stores.queue.sql.reading import SqlReading, known_job_of
 from embed_pipeline.stores.queue.sql.statements import LEASED_BEFORE
 from embed_pipeline.stores.queue.transaction import Ledger, QueueDatabase, Transaction
+from embed_pipeline.stores.sqlite.clock import MachineClock
 from embed_pipeline.stores.sqlite.connection import Database, as_list
 from embed_pipeline.stores.sqlite.queue import schema, sql
 
@@ -109,12 +110,17 @@ class SqliteTransaction(SqliteReading, Transaction):
 
 
 class QueueFile(QueueDatabase):
-    """`clock` is the database's clock; SQLite has none of its own, so it is the host's."""
+    """`clock` is the database's clock; SQLite has none of its own, so it is the machine's."""
 
     def __init__(self, path: Path, *, clock: Clock | None = None) -> None:
-        self.clock = clock or SystemClock()
+        self.clock = clock or MachineClock()
         # A power loss may take the last commits with it, never the file; discovery finds them.
-        self.database = Database(path, schema=schema.prepare, synchronous="NORMAL")
+        self.database = Database(path, schema=self._prepare, synchronous="NORMAL")
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        schema.prepare(connection)
+        if isinstance(self.clock, MachineClock):
+            self.clock.anchor(connection)
 
     def read(self, work: Callable[[SqliteReading], T]) -> T:
         with self.database.reading() as connection:

@@ -76,6 +76,14 @@ CALL () {{
 RETURN status, jobs
 """
 
+SILENT_JOBS = f"""
+MATCH (job:EmbedJob) {BY_END_OF_LEASE}
+WHERE job.status = 'processing' AND {NOW} <= job.lock_until < $lock_until
+  AND job.last_heartbeat_at < $beaten_before AND {HAS_ID}
+WITH job LIMIT $limit
+RETURN properties(job) AS job ORDER BY job.lock_until
+"""
+
 # One hop along the index: the next owner by name, and whether any lease of it has not ended.
 NEXT_OWNER = f"""
 CALL () {{
