@@ -51,7 +51,6 @@ class Statements(Protocol):
     FIND_BY_NAME: str
     SOFT_DELETE: str
     READ_WITH_FACTS: str
-    NEXT_WITH_FACTS: str
     NEXT_WITH_LABELS: str
     MARKED_WITH_FACTS: str
     MARKED_AMONG: str

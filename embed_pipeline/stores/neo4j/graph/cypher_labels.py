@@ -47,14 +47,6 @@ RETURN size(seen) AS examined, seen[-1].{key} AS last, COLLECT {{
 }} AS found
 """
 
-NEXT_WITH_FACTS = """
-MATCH (e:{entity}) USING INDEX SEEK e:{entity}({key})
-WHERE e.{key} > $after AND e.{valid_to} IS NULL
-WITH e ORDER BY e.{key} LIMIT $size
-WITH {read}, {facts}, {labels}
-RETURN collect([entity, facts, labels]) AS found
-"""
-
 NEXT_WITH_LABELS = """
 MATCH (e:{entity}) USING INDEX SEEK e:{entity}({key})
 WHERE e.{key} > $after
