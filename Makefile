@@ -18,7 +18,7 @@ INSTALL = -m pip install --quiet --disable-pip-version-check --no-deps
 export EMBED_HOME DAGSTER_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help install run dev neo4j docs test test-slow test-ui lint format stress soak benchmarks lock clean
+.PHONY: help install run dev neo4j docs test test-slow test-scale test-ui lint format stress soak benchmarks lock clean
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ test: $(INSTALLED)  ## Check style and types, run the tests.
 
 test-slow: $(INSTALLED)  ## Run the tests of long outages, kills and other versions of the servers.
 	@$(PYTEST) -m slow
+
+test-scale: $(INSTALLED)  ## Run the tests on large graphs: minutes each, and gigabytes of disk.
+	@$(BIN)/pytest -m scale
 
 test-ui: $(INSTALLED)  ## Run the tests of the UI in Chromium, which is installed where it is missing.
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
