@@ -62,10 +62,10 @@ test: $(INSTALLED)  ## Check style and types, run the tests.
 	$(MAKE) --no-print-directory lint && $(PYTEST)
 
 test-slow: $(INSTALLED)  ## Run the tests of long outages, kills and other versions of the servers.
-	@$(PYTEST) -m slow
+	@$(PYTEST) -m "slow and not scale"
 
-test-scale: $(INSTALLED)  ## Run the tests on large graphs: minutes each, and gigabytes of disk.
-	@$(BIN)/pytest -m scale
+test-scale: $(INSTALLED)  ## Run the long forms: backfills of large graphs, many changes of a live system.
+	@$(BIN)/pytest -m scale -v --durations=0
 
 test-ui: $(INSTALLED)  ## Run the tests of the UI in Chromium, which is installed where it is missing.
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \

@@ -36,7 +36,7 @@ Losing a lease is not an error: the stores report the lost jobs in `LeaseResult.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from typing import ClassVar
@@ -64,6 +64,24 @@ class ConfigurationError(EmbedPipelineError):
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(self.problems))
+
+
+EXTRAS: Mapping[str, str] = {
+    "local": "tokenizers",
+    "postgres": "psycopg",
+    "reaper": "psycopg",
+    "mcp": "mcp",
+    "parquet": "pyarrow",
+}
+"""The extras of this distribution, and the package that each brings."""
+
+
+def package_missing(what: str, package: str | None, *, extra: str) -> ConfigurationError:
+    """Where there is no such extra, the package comes with the distribution itself."""
+    distribution = f"embed-pipeline[{extra}]" if extra in EXTRAS else "embed-pipeline"
+    return ConfigurationError(
+        [f"{what} needs the package {package}: pip install '{distribution}'."]
+    )
 
 
 class RequestError(EmbedPipelineError):

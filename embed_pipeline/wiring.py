@@ -21,11 +21,16 @@ from embed_pipeline.stores.queue.rate_limiter import Unlimited
 from embed_pipeline.worker.context import RunLimits, Services
 
 
+def open_queue(settings: Settings, *, clock: Clock | None = None, fail_fast: bool = False) -> Queue:
+    """`fail_fast` for sensors, which poll every few seconds."""
+    config = _store_config(settings, clock, fail_fast=fail_fast)
+    return queue_backend(settings.stores.queue).open_queue(config)
+
+
 def open_job_store(
     settings: Settings, *, clock: Clock | None = None, fail_fast: bool = False
 ) -> JobStore:
-    """`fail_fast` for sensors, which poll every few seconds."""
-    return _open_queue(settings, clock, fail_fast=fail_fast).jobs
+    return open_queue(settings, clock=clock, fail_fast=fail_fast).jobs
 
 
 def open_entity_store(
@@ -61,23 +66,22 @@ def open_embedding_provider(settings: Settings) -> EmbeddingProvider:
     return open_provider(settings.provider)
 
 
-def open_rate_limiter(
-    settings: Settings, *, clock: Clock | None = None, fail_fast: bool = False
-) -> RateLimiter:
-    """The budget that all workers share, over a connection of its own."""
-    if rate_limit(settings) is None:
-        return Unlimited(clock=clock)
-    return _limiter(settings, _open_queue(settings, clock, fail_fast=fail_fast))
+def limiter_of(settings: Settings, queue: Queue) -> RateLimiter:
+    """The budget that all workers share. It is closed with the queue's jobs."""
+    limit = rate_limit(settings)
+    if limit is None:
+        return Unlimited()
+    return queue.limiter(provider=settings.provider.name, limit=limit)
 
 
 def open_services(settings: Settings) -> Services:
     """Jobs and limiter share one opened queue."""
-    queue = _open_queue(settings)
+    queue = open_queue(settings)
     return Services(
         jobs=queue.jobs,
         graph=open_entity_store(settings),
         provider=open_embedding_provider(settings),
-        limiter=_limiter(settings, queue),
+        limiter=limiter_of(settings, queue),
         run_limits=run_limits_of(settings),
     )
 
@@ -123,20 +127,6 @@ def policy_of(settings: Settings) -> QueuePolicy:
         max_attempts=queue.max_attempts,
         recovery=RecoveryPolicy(max_recoveries=queue.max_recoveries),
     )
-
-
-def _open_queue(
-    settings: Settings, clock: Clock | None = None, *, fail_fast: bool = False
-) -> Queue:
-    config = _store_config(settings, clock, fail_fast=fail_fast)
-    return queue_backend(settings.stores.queue).open_queue(config)
-
-
-def _limiter(settings: Settings, queue: Queue) -> RateLimiter:
-    limit = rate_limit(settings)
-    if limit is None:
-        return Unlimited()
-    return queue.limiter(provider=settings.provider.name, limit=limit)
 
 
 def _store_config(

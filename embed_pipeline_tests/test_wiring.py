@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -12,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.errors import ConfigurationError
+from embed_pipeline.errors import EXTRAS, ConfigurationError
 from embed_pipeline.ports.embedding_provider import Limits
 from embed_pipeline.settings import IN_PROCESS, ProviderName, StoreName, load_settings
 from embed_pipeline.stores import queue_backend
 from embed_pipeline.wiring import (
+    limiter_of,
     open_embedding_provider,
-    open_rate_limiter,
+    open_queue,
     rate_limit,
     run_limits_of,
 )
@@ -120,7 +123,7 @@ def test_any_provider_that_others_share_can_make_all_workers_wait(
     settings = load_settings({**azure, "EMBED_HOME": str(tmp_path)})
     unlimited = replace(settings.provider, name=name, max_requests=None, max_tokens=None)
     settings = replace(settings, provider=unlimited)
-    one, other = open_rate_limiter(settings), open_rate_limiter(settings)
+    one, other = (limiter_of(settings, open_queue(settings)) for _ in range(2))
 
     one.pause(timedelta(minutes=1))
 
@@ -151,3 +154,11 @@ def test_a_store_whose_package_is_not_installed_names_its_extra(
 
     with pytest.raises(ConfigurationError, match=r"pip install 'embed-pipeline\[postgres\]'"):
         queue_backend("postgres")
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_every_extra_brings_the_package_that_is_named(extra: str) -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    brought = project["project"]["optional-dependencies"][extra]
+
+    assert EXTRAS[extra] in {re.split(r"[\[>]", requirement)[0] for requirement in brought}

@@ -9,6 +9,7 @@ from typing import Final
 
 from embed_pipeline.telemetry.events import EVENTS, EventKind
 from embed_pipeline.telemetry.facts import LONGEST_STACK, LONGEST_TEXT, MOST_ITEMS, camel_case
+from embed_pipeline.worker.report import COUNTS
 
 _PREFACE = f"""\
 # Logs
@@ -121,5 +122,6 @@ def logs_markdown() -> str:
 
 def _line(name: str, kind: EventKind) -> str:
     level = logging.getLevelName(kind.level)
-    fields = ", ".join(f"`{camel_case(fact)}`" for fact in kind.facts)
+    facts = [*kind.facts, *COUNTS] if name == "batch.measured" else kind.facts
+    fields = ", ".join(f"`{camel_case(fact)}`" for fact in facts)
     return f"| `{name}` | {level} | {kind.sentence} | {fields} |\n"

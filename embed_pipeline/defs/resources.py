@@ -9,12 +9,11 @@ import dagster as dg
 from embed_pipeline import wiring
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.ports.job_store import JobStore
-from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.settings import Settings
+from embed_pipeline.stores.config import Queue
 from embed_pipeline.worker.context import Services
 
-Closeable = JobStore | EntityStore | EmbeddingProvider | RateLimiter
+Closeable = EntityStore | EmbeddingProvider
 
 PARTS = {"job_store", "entity_store", "embedding_provider", "rate_limiter", "run_limits"}
 
@@ -27,9 +26,9 @@ def resources_for(settings: Settings) -> dict[str, Any]:
     """
     stores, provider = settings.stores, settings.provider
     return {
-        "job_store": _resource(
-            lambda run: wiring.open_job_store(settings, fail_fast=run is None),
-            f"The queue of embedding jobs, on {stores.queue}.",
+        "queue": _queue(settings),
+        "job_store": _of_queue(
+            lambda queue: queue.jobs, f"The queue of embedding jobs, on {stores.queue}."
         ),
         "entity_store": _resource(
             lambda run: wiring.open_entity_store(settings, fail_fast=run is None),
@@ -39,9 +38,8 @@ def resources_for(settings: Settings) -> dict[str, Any]:
             lambda _run: wiring.open_embedding_provider(settings),
             f"{provider.name}: {provider.model}.",
         ),
-        "rate_limiter": _resource(
-            lambda run: wiring.open_rate_limiter(settings, fail_fast=run is None),
-            "The rate limit that all runs share.",
+        "rate_limiter": _of_queue(
+            lambda queue: wiring.limiter_of(settings, queue), "The rate limit that all runs share."
         ),
         "run_limits": dg.ResourceDefinition.hardcoded_resource(
             wiring.run_limits_of(settings),
@@ -55,6 +53,26 @@ def resources_for(settings: Settings) -> dict[str, Any]:
         # A lease is of no use to a later run, so nothing is stored between ops.
         "mem_io_manager": dg.mem_io_manager,
     }
+
+
+def _queue(settings: Settings) -> dg.ResourceDefinition:
+    def opened(context: dg.InitResourceContext) -> Iterator[Queue]:
+        in_sensor = context.run is None
+        queue = wiring.open_queue(settings, fail_fast=in_sensor)
+        with closing(queue.jobs):
+            yield queue
+
+    return dg.ResourceDefinition(
+        resource_fn=opened, description="The connection that job_store and rate_limiter share."
+    )
+
+
+def _of_queue(part: Callable[[Queue], object], description: str) -> dg.ResourceDefinition:
+    return dg.ResourceDefinition(
+        resource_fn=lambda context: part(context.resources.queue),
+        required_resource_keys={"queue"},
+        description=description,
+    )
 
 
 def _resource(

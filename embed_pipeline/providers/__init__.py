@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-from embed_pipeline.errors import ConfigurationError
+from embed_pipeline.errors import package_missing
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.settings import ProviderSettings
-
-_EXTRAS = {"local": "embed-pipeline[local]"}
 
 
 def open_provider(settings: ProviderSettings) -> EmbeddingProvider:
@@ -21,10 +19,5 @@ def open_provider(settings: ProviderSettings) -> EmbeddingProvider:
     except ModuleNotFoundError as exc:
         if exc.name is None or exc.name.startswith("embed_pipeline"):
             raise
-        distribution = _EXTRAS.get(settings.name, "embed-pipeline")
-        raise ConfigurationError(
-            [
-                f"The {settings.name} provider needs the package {exc.name!r}, "
-                f"which is not installed: pip install '{distribution}'."
-            ]
-        ) from exc
+        what = f"The {settings.name} provider"
+        raise package_missing(what, exc.name, extra=settings.name) from exc

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from embed_pipeline.errors import ConfigurationError
+from embed_pipeline.errors import package_missing
 
 try:
     import psycopg  # noqa: F401
 except ModuleNotFoundError as error:  # an extra
-    raise ConfigurationError(
-        ["The reaper needs psycopg: pip install 'embed-pipeline[reaper]'."]
-    ) from error
+    raise package_missing("The reaper", "psycopg", extra="reaper") from error
 
 from embed_pipeline.reaper.connection import PostgresDatabase
 from embed_pipeline.reaper.heartbeat import Heartbeat, heartbeat

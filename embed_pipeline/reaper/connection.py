@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -116,19 +117,29 @@ class PostgresDatabase:
     def _open(self) -> Connection:
         if self._connection is not None and not self._connection.closed:
             return self._connection
+        try:
+            self._connection = self._connect()
+        except psycopg.OperationalError as error:
+            if "definition of service" not in str(error):
+                raise
+            # PGSERVICE cannot be overridden, and an undefined one refuses every connection.
+            os.unsetenv("PGSERVICE")
+            self._connection = self._connect()
+        tolerate_far_times(self._connection)
+        return self._connection
+
+    def _connect(self) -> Connection:
         given = conninfo_to_dict(self._url)
         defaults: dict[str, Any] = {
             name: _DEFAULTS[name] for name in _DEFAULTS if name not in given
         }
-        self._connection = psycopg.connect(
+        return psycopg.connect(
             self._url,
             autocommit=True,
             row_factory=dict_row,
             prepare_threshold=None,  # a pooler may give every transaction another server process
             **defaults,
         )
-        tolerate_far_times(self._connection)
-        return self._connection
 
     def _drop(self) -> None:
         if self._connection is not None:

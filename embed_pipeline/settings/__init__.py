@@ -8,7 +8,7 @@ from embed_pipeline.settings.groups.provider import ProviderSettings
 from embed_pipeline.settings.groups.queue import QueueSettings
 from embed_pipeline.settings.groups.reaper import ReaperSettings
 from embed_pipeline.settings.groups.servers import ServerSettings
-from embed_pipeline.settings.groups.stores import GRAPH_STORES, StoreName, StoreSettings
+from embed_pipeline.settings.groups.stores import GRAPH_STORES, StoreName, StoreSettings, store_at
 from embed_pipeline.settings.load import Settings, load_settings
 
 __all__ = [
@@ -28,4 +28,5 @@ __all__ = [
     "StoreSettings",
     "address_variables",
     "load_settings",
+    "store_at",
 ]

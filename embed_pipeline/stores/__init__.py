@@ -6,10 +6,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import cast
 
-from embed_pipeline.errors import ConfigurationError
+from embed_pipeline.errors import ConfigurationError, package_missing
 from embed_pipeline.stores.config import GraphBackend, InitOptions, QueueBackend, StoreConfig
-
-_EXTRAS = {"postgres": "embed-pipeline[postgres]"}
 
 
 def queue_backend(name: str) -> QueueBackend:
@@ -46,10 +44,4 @@ def _backend(name: str) -> ModuleType:
     except ModuleNotFoundError as exc:
         if exc.name is None or exc.name.startswith("embed_pipeline"):
             raise
-        distribution = _EXTRAS.get(name, "embed-pipeline")
-        raise ConfigurationError(
-            [
-                f"The {name} store needs the package {exc.name!r}, which is not installed:"
-                f" pip install '{distribution}'."
-            ]
-        ) from exc
+        raise package_missing(f"The {name} store", exc.name, extra=name) from exc

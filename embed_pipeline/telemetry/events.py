@@ -23,11 +23,6 @@ _TROUBLE = ("operation", *_ERROR, "worker_id", "model", "rate_limiter")
 _ATTEMPT = ("attempt", "max_attempts", "cache", "observations")
 _JOB = ("job_id", "entity_name", *_ATTEMPT, *_TROUBLE)
 
-_COUNTS = (
-    *("leased", "embedded", "reused", "superseded", "nothing_to_embed", "failed", "retried"),
-    *("released", "deferred", "lost", "requests", "tokens", "truncated"),
-)
-
 EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
     {
         # jobs and leases
@@ -180,7 +175,8 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         "batch.measured": EventKind(
             INFO,
             "Batch finished: {leased} jobs leased, {embedded} embedded.",
-            ("worker_id", "model", *_COUNTS, "seconds", "per_second"),
+            # And the counts of the worker's report, which is their only list.
+            ("worker_id", "model", "seconds", "per_second"),
         ),
         "op.failed": EventKind(ERROR, "Op {operation} failed.", ("operation", *_ERROR)),
         "look.failed": EventKind(

@@ -67,7 +67,7 @@ class RunReport:
 
     def add(self, other: RunReport) -> None:
         """Add the counts and failures of a batch; time and reason to stop are not added."""
-        for name in _COUNTS:
+        for name in COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.critical = self.critical or other.critical
         self.failures += other.failures[: MOST_FAILURES - len(self.failures)]
@@ -87,7 +87,7 @@ class RunReport:
         return {counter: getattr(self, name) for name, (counter, _) in STORED.items()}
 
     def facts(self) -> dict[str, object]:
-        facts: dict[str, object] = {name: getattr(self, name) for name in _COUNTS}
+        facts: dict[str, object] = {name: getattr(self, name) for name in COUNTS}
         rate = self.per_second
         return facts | {
             "seconds": round(self.seconds, 3),
@@ -95,5 +95,5 @@ class RunReport:
         }
 
 
-_COUNTS = tuple(each.name for each in fields(RunReport) if each.type == "int")
+COUNTS = tuple(each.name for each in fields(RunReport) if each.type == "int")
 """Every count of the report: a new one needs no other line here."""

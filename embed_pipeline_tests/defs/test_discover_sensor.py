@@ -84,6 +84,16 @@ def test_a_few_are_queued_by_the_tick_itself(pipeline: Pipeline, ticks: Ticks) -
     assert ticks.next() == "all 2 entities without a vector have a job"
 
 
+def test_a_change_like_the_last_one_is_queued_at_once(pipeline: Pipeline, ticks: Ticks) -> None:
+    said = []
+    for name in ("a", "b"):
+        pipeline.create_outside(name)
+        said.append(ticks.next())
+        pipeline.run("embed_job")
+
+    assert said == ["queued 1 entities; complete"] * 2
+
+
 def test_marked_entities_are_queued_although_the_queue_is_full(
     build: Build, instance: dg.DagsterInstance
 ) -> None:

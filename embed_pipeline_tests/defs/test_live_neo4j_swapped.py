@@ -10,12 +10,16 @@ import dagster as dg
 import pytest
 from dagster._core.scheduler.instigation import InstigatorTick, TickStatus
 
+from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.stores import neo4j
 from embed_pipeline_tests.acceptance.production import server_variables
 from embed_pipeline_tests.defs.conftest import Print
 from embed_pipeline_tests.defs.dev_server import within
 from embed_pipeline_tests.defs.live import Live, live_system
 from embed_pipeline_tests.interfaces.command_line import run_program
 from embed_pipeline_tests.neo4j_bed.client import BedServer
+from embed_pipeline_tests.stores.neo4j_stores import config_of, server_of
+from embed_pipeline_tests.stores.test_neo4j_changes import await_trigger
 
 CHARGED = "MATCH (job:EmbedJob) WHERE job.attempts > 0 OR job.status = 'failed' RETURN job.id"
 SENSOR = "embed_queue_sensor"
@@ -80,6 +84,63 @@ def await_tick(live: Live, status: TickStatus, reason: str = "") -> InstigatorTi
 
 def place(server: BedServer) -> str:
     return f"The Neo4j database {server.database} at {server.uri}"
+
+
+def seconds_until_embedded_again(live: Live, graph: BedServer, name: str, text: str) -> float:
+    """Another program changes a text by plain Cypher; it knows nothing of jobs or markers."""
+    (row,) = graph.run(
+        "MATCH (e:Entity {name: $name}) SET e.observations = [$text] RETURN e.uid AS uid",
+        name=name,
+        text=text,
+    )
+    begun, uid = time.monotonic(), EntityUid(row["uid"])
+    entity = live.services.graph.get_entity(uid)
+    assert entity is not None
+
+    def is_current() -> bool:
+        found = live.services.graph.embedded_versions([uid], model=live.services.model)
+        return found.get(uid) == entity.version
+
+    within(90, is_current, live.explain)
+    return time.monotonic() - begun
+
+
+@pytest.fixture
+def triggered(live: Live, neo4j_swapped_graph: BedServer) -> Iterator[BedServer]:
+    config = config_of(server_of(neo4j_swapped_graph), server_of(neo4j_swapped_graph))
+    neo4j.set_trigger(config, install=True)
+    await_trigger(neo4j_swapped_graph, installed=True)
+    yield neo4j_swapped_graph
+    neo4j.set_trigger(config, install=False)
+    await_trigger(neo4j_swapped_graph, installed=False)
+
+
+def test_text_that_another_program_changes_is_embedded_again_by_the_trigger(
+    live: Live, triggered: BedServer, print_line: Print
+) -> None:
+    """Neither the schedule of discovery nor that of the audit comes round meanwhile."""
+    live.create(["changed by another program"])
+    live.wait_until_all_is_embedded(120)
+
+    took = seconds_until_embedded_again(live, triggered, "changed by another program", "anew")
+
+    print_line(f"a changed text was embedded again after {took:.1f} s")
+
+
+@pytest.mark.scale
+def test_thirty_changes_of_another_program_are_embedded_within_twenty_seconds(
+    live: Live, triggered: BedServer, print_line: Print
+) -> None:
+    live.create(f"changed {number}" for number in range(30))
+    live.wait_until_all_is_embedded(120)
+
+    took = sorted(
+        seconds_until_embedded_again(live, triggered, f"changed {number}", f"text {number}")
+        for number in range(30)
+    )
+
+    print_line(f"30 changes: median {took[15]:.1f} s, p95 {took[28]:.1f} s, longest {took[29]:.1f}")
+    assert took[28] <= 20
 
 
 def test_queue_that_crashes_makes_red_ticks_of_one_sentence_until_it_is_back(

@@ -145,9 +145,17 @@ def test_every_file_that_the_image_copies_exists_and_is_let_through() -> None:
 def test_image_runs_as_nobody_special_and_installs_by_hash() -> None:
     last_user = re.findall(r"^USER (\w+)$", dockerfile(), re.M)[-1]
 
-    assert last_user == "dagster"
+    assert last_user.isdecimal(), "Kubernetes checks runAsNonRoot only by number (DL3066)"
+    assert int(last_user) > 0
+    assert f"useradd --system --uid {last_user} " in dockerfile()
     assert "--require-hashes" in dockerfile()
-    assert "useradd --system" in dockerfile()
+
+
+def test_base_of_every_stage_can_be_pinned_by_its_digest() -> None:
+    bases = set(re.findall(r"^FROM (\S+)", dockerfile(), re.M))
+
+    assert bases == {"$BASE"}
+    assert re.search(r"^ARG BASE=\S+$", dockerfile(), re.M)
 
 
 def test_image_holds_the_versions_that_were_tested() -> None:

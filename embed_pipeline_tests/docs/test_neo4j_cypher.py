@@ -37,7 +37,7 @@ SETTINGS = {
 }
 OF_OTHERS = "MATCH (n) RETURN count(n) AS nodes, count(n.bio) AS texts"
 OURS = """
-MATCH (n) WHERE any(label IN labels(n) WHERE label CONTAINS 'Embedding')
+MATCH (n) WHERE any(label IN labels(n) WHERE label =~ '.*Embed(ding|ded).*|NothingToEmbed')
    OR any(name IN keys(n) WHERE name STARTS WITH 'embed') RETURN count(n) AS left
 """
 

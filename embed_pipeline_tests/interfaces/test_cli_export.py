@@ -219,7 +219,10 @@ def test_without_pyarrow_the_extra_is_named(
     answer = cli("export", str(tmp_path / "jobs.parquet"))
 
     assert (answer.code, answer.out) == (1, "")
-    assert answer.err == "Parquet files need pyarrow: pip install 'embed-pipeline[parquet]'.\n"
+    assert (
+        answer.err
+        == "A Parquet file needs the package pyarrow: pip install 'embed-pipeline[parquet]'.\n"
+    )
 
 
 class Missing:

@@ -49,14 +49,15 @@ def settings(home: Path) -> Settings:
 
 @pytest.fixture
 def services(settings: Settings, clock: FakeClock) -> Iterator[Services]:
+    queue = wiring.open_queue(settings, clock=clock)
     opened = Services(
-        jobs=wiring.open_job_store(settings, clock=clock),
+        jobs=queue.jobs,
         graph=wiring.open_entity_store(settings, clock=clock),
         provider=wiring.open_embedding_provider(settings),
-        limiter=wiring.open_rate_limiter(settings, clock=clock),
+        limiter=wiring.limiter_of(settings, queue),
         clock=clock,
     )
-    with closing(opened.jobs), closing(opened.graph), closing(opened.limiter):
+    with closing(opened.jobs), closing(opened.graph):
         yield opened
 
 

@@ -28,7 +28,7 @@ def test_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ConfigurationError) as caught:
         open_provider(load_settings({"EMBEDDING_PROVIDER": "local"}).provider)
 
-    assert "'tokenizers'" in str(caught.value)
+    assert "package tokenizers" in str(caught.value)
     assert "pip install 'embed-pipeline[local]'" in str(caught.value)
 
 

@@ -166,6 +166,18 @@ def test_threads_of_one_database_wait_for_each_other(scene: Scene) -> None:
     assert len(taken) == len(set(taken)) == 100
 
 
+def test_undefined_service_does_not_refuse_the_connection(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGSERVICE", "defined nowhere")
+    database = PostgresDatabase(scene.url)
+
+    with database.transaction() as connection:
+        connection.execute("SELECT 1")
+
+    database.close()
+
+
 def test_address_in_the_environment_does_not_replace_the_host(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:

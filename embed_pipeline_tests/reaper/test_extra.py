@@ -12,7 +12,7 @@ from embed_pipeline_tests.interfaces.command_line import environment
 
 WITHOUT_DRIVER = "import sys; sys.modules['psycopg'] = None; "
 COMMAND = "from embed_pipeline.interfaces.cli import main; sys.argv[1:] = ['reaper', '{}']; main()"
-SENTENCE = "The reaper needs psycopg: pip install 'embed-pipeline[reaper]'."
+SENTENCE = "The reaper needs the package psycopg: pip install 'embed-pipeline[reaper]'."
 
 
 def ended(program: str, tmp_path: Path, **more: str) -> subprocess.CompletedProcess[str]:

@@ -218,7 +218,8 @@ def silent() -> Iterator[str]:
             lambda s: wiring.open_job_store(s, fail_fast=True).next_due(model="m"), id="jobs"
         ),
         pytest.param(
-            lambda s: wiring.open_rate_limiter(s, fail_fast=True).allowance(), id="budget"
+            lambda s: wiring.limiter_of(s, wiring.open_queue(s, fail_fast=True)).allowance(),
+            id="budget",
         ),
     ],
 )

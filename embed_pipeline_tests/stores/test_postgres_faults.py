@@ -104,6 +104,13 @@ class TestConnecting:
 
         assert store.get_queue_status().total == 0
 
+    def test_undefined_service_does_not_refuse_the_connection(
+        self, store: QueueJobStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PGSERVICE", "defined nowhere")
+
+        assert store.get_queue_status().total == 0
+
     def test_unreachable_server_is_named_without_user_and_password(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -126,17 +126,22 @@ def discover_sensor_for(running: bool) -> dg.SensorDefinition:
             return
         with concise_errors():
             refill = check_refill(services)
-            reason = refill.reason or _in_vain(context.cursor, refill)
-            if reason:
+            if refill.reason:
+                context.update_cursor("")
+                yield dg.SkipReason(refill.reason)
+                return
+            if reason := _in_vain(context.cursor, refill):
                 yield dg.SkipReason(reason)
                 return
-            context.update_cursor(_cursor_of(refill))
             if max(refill.unqueued, refill.marked) > FEW:
+                context.update_cursor(_cursor_of(refill))
                 yield _sweep(refill)
                 return
             report = discover(services, bounds=IN_A_TICK, owner="discover_sensor")
-        if IN_A_TICK.reached(report):
-            context.update_cursor("")  # there is more, so the next tick continues
+            is_same = _numbers_of(check_refill(services)) == _numbers_of(refill)
+        # At its bound it may only have read what is parked; the next tick continues behind that.
+        in_vain = is_same and not IN_A_TICK.reached(report)
+        context.update_cursor(_cursor_of(refill) if in_vain else "")
         yield dg.SkipReason(f"queued {report.new_jobs} entities; {_state_of(report)}")
 
     return discover_sensor
@@ -152,16 +157,20 @@ def _sweep(refill: Refill) -> dg.RunRequest:
     )
 
 
+def _numbers_of(refill: Refill) -> list[int]:
+    return [refill.unqueued, refill.marked]
+
+
 def _cursor_of(refill: Refill) -> str:
-    now = SystemClock().now().isoformat()
-    return json.dumps({"unqueued": refill.unqueued, "marked": refill.marked, "at": now})
+    """Kept by a sweep until a tick finds other numbers, or nothing to do."""
+    return json.dumps({"numbers": _numbers_of(refill), "at": SystemClock().now().isoformat()})
 
 
 def _in_vain(cursor: str | None, refill: Refill) -> str | None:
     """Why the last sweep is not repeated yet: it has changed nothing that is counted."""
     try:
         last = json.loads(cursor or "")
-        same = (last["unqueued"], last["marked"]) == (refill.unqueued, refill.marked)
+        same = last["numbers"] == _numbers_of(refill)
         at = datetime.fromisoformat(last["at"]).astimezone(UTC)
     except (ValueError, TypeError, KeyError):
         return None

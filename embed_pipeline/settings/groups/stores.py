@@ -30,6 +30,14 @@ class StoreName(StrEnum):
 GRAPH_STORES = (StoreName.SQLITE, StoreName.NEO4J)
 """PostgreSQL keeps only queues."""
 
+_SCHEMES = {"postgresql": StoreName.POSTGRES, "postgres": StoreName.POSTGRES}
+
+
+def store_at(uri: str) -> StoreName:
+    """The store that an address belongs to; other schemes are for Neo4j to accept or refuse."""
+    return _SCHEMES.get(uri.partition(":")[0].strip().lower(), StoreName.NEO4J)
+
+
 DEFAULT_STORE = {
     Environment.LOCAL: StoreName.SQLITE,
     Environment.TEST: StoreName.SQLITE,

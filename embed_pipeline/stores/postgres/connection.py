@@ -172,13 +172,14 @@ class PostgresDatabase:
             return self._idle.pop() if self._idle else None
 
     def _open(self) -> Connection:
-        # Nothing is prepared: a pooler may give every transaction another server process.
-        connection = psycopg.connect(
-            make_conninfo(**self._parameters),
-            autocommit=True,
-            row_factory=dict_row,
-            prepare_threshold=None,
-        )
+        try:
+            connection = self._connect()
+        except psycopg.OperationalError as error:
+            if "definition of service" not in str(error):
+                raise
+            # PGSERVICE cannot be overridden, and an undefined one refuses every connection.
+            os.unsetenv("PGSERVICE")
+            connection = self._connect()
         connection.adapters.register_dumper(str, _TextDumper)
         try:
             if self._check is not None and not self._is_checked:
@@ -188,6 +189,15 @@ class PostgresDatabase:
             connection.close()
             raise
         return connection
+
+    def _connect(self) -> Connection:
+        # Nothing is prepared: a pooler may give every transaction another server process.
+        return psycopg.connect(
+            make_conninfo(**self._parameters),
+            autocommit=True,
+            row_factory=dict_row,
+            prepare_threshold=None,
+        )
 
     def named_error(self, error: psycopg.Error) -> Exception:
         """The error itself when only a bug can cause it."""

@@ -87,6 +87,7 @@ def discover(
         if not lease.is_held:
             report.busy = lease.holder
             return report
+        services.graph.mark_changed()
         if bounds.audit:
             found = audit(services, most_read=bounds.most_read, owner=owner).counts
             report.invalid = found.wrong_model + found.wrong_dimension + found.invalid

@@ -30,6 +30,7 @@ def check_refill(services: Services) -> Refill:
     switch = services.jobs.switch.read()
     if not switch.is_running:
         return Refill(reason=f"the queue is {switch.state}: {switch.reason}")
+    services.graph.mark_changed()
     counts = services.graph.counts(model=services.model)
     if not counts.missing and not counts.marked:
         return Refill(reason="no entity lacks a vector")

@@ -13,20 +13,12 @@ from embed_pipeline.domain.check import CheckResult, note, ok, problem
 from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.diagnosis import Remedy
 from embed_pipeline.domain.window import Denied, Spent
-from embed_pipeline.errors import EmbedPipelineError
+from embed_pipeline.errors import EXTRAS, EmbedPipelineError
 from embed_pipeline.settings import address_variables
 from embed_pipeline.usecases.insight.coverage import quick_coverage
 from embed_pipeline.worker.context import Services
 
 PACKAGES = ("dagster", "neo4j", "neo4j-rust-ext", "openai", "pandas", "typer")
-EXTRAS = {
-    "tokenizers": "local",
-    "psycopg": "postgres,reaper",
-    "mcp": "mcp",
-    "pyarrow": "parquet",
-}
-"""Optional packages, and the extra that brings them."""
-
 SAMPLE = "hello"
 
 
@@ -36,8 +28,8 @@ def versions(own: str, python: str) -> CheckResult:
 
 
 def extras() -> CheckResult:
-    there = {name: _version_of(name) for name in EXTRAS}
-    missing = [extra for name, extra in EXTRAS.items() if there[name] is None]
+    there = {package: _version_of(package) for package in EXTRAS.values()}
+    missing = [extra for extra, package in EXTRAS.items() if there[package] is None]
     found = ", ".join(f"{name} {version}" for name, version in there.items() if version)
     if not missing:
         return ok("extras", found)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from embed_pipeline.errors import ConfigurationError
+from embed_pipeline.errors import package_missing
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.metrics import COUNTS_EVERY, Reader, as_text, registry_of, serving
 from embed_pipeline.telemetry import redact
@@ -84,9 +84,7 @@ def mcp() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise
-        raise ConfigurationError(
-            ["The MCP server needs the package mcp: pip install 'embed-pipeline[mcp]'."]
-        ) from error
+        raise package_missing("The MCP server", "mcp", extra="mcp") from error
     serve()
 
 

@@ -20,7 +20,7 @@ from embed_pipeline.interfaces.cli.output import say, show_rows
 from embed_pipeline.interfaces.cli.parameters import AsJson
 from embed_pipeline.interfaces.cli.progress import progress
 from embed_pipeline.interfaces.cli.remedies import command_for
-from embed_pipeline.settings import Settings
+from embed_pipeline.settings import Settings, store_at
 from embed_pipeline.stores.config import InitOptions
 from embed_pipeline.usecases.insight import doctor as checks_of
 from embed_pipeline.worker.context import Services
@@ -95,9 +95,9 @@ def _overrides(**given: str | None) -> dict[str, str]:
     over = {variable: value for variable, value in given.items() if value is not None}
     queue_uri, graph_uri = given["EMBED_QUEUE_URI"], given["EMBED_GRAPH_URI"]
     if queue_uri:
-        over["EMBED_QUEUE_STORE"] = "postgres" if queue_uri.startswith("postgres") else "neo4j"
+        over["EMBED_QUEUE_STORE"] = store_at(queue_uri)
     if graph_uri:
-        over["EMBED_GRAPH_STORE"] = "neo4j"
+        over["EMBED_GRAPH_STORE"] = store_at(graph_uri)
     if over and not (queue_uri or graph_uri):
         over["EMBED_STORE"] = "neo4j"  # unless the settings choose the stores apart
     return over

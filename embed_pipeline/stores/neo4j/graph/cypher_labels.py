@@ -15,7 +15,8 @@ RETURN {read}, {facts}, {labels}
 
 MARKED_AMONG = """
 UNWIND $uids AS uid
-MATCH (e:{entity} {{{key}: uid}}) WHERE e:{marker}
+MATCH (e:{entity} {{{key}: uid}}) USING INDEX SEEK e:{entity}({key})
+WHERE e:{marker}
 RETURN uid
 """
 

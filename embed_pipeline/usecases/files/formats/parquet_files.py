@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from embed_pipeline.domain.entity import EntityMapping, NewEntity
-from embed_pipeline.errors import ConfigurationError, RequestError
+from embed_pipeline.errors import RequestError, package_missing
+from embed_pipeline.usecases.files.formats.parquet_pages import expansion
 from embed_pipeline.usecases.files.formats.row import (
     CELL_TOO_LONG,
     LONGEST_CELL,
@@ -31,6 +32,10 @@ BATCH = 16
 BUFFER = 1024 * 1024
 SUSPICIOUS = 20
 """Texts compress by less; what was compressed by more may be one long string many times."""
+MOST_EXPANDED = 128 * 1024 * 1024
+"""How many bytes the strings of a column's dictionary may become when they are written out."""
+MOST_ITEMS = 100_000_000
+"""In one row group: all of them may be in one row, and each takes four bytes."""
 
 TEXTS = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
 
@@ -149,14 +154,10 @@ def _opened(pa: Any, file: BinaryIO) -> Any:
     collects in a dictionary all the strings of a row group.
     """
     metadata = pa.parquet.read_metadata(file)
-    file.seek(0)
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
     chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
-    suspicious = {
-        chunk.path_in_schema
-        for chunk in chunks
-        if chunk.total_uncompressed_size > SUSPICIOUS * chunk.total_compressed_size
-    }
+    suspicious = {chunk.path_in_schema for chunk in chunks if _is_suspicious(pa, file, chunk)}
+    file.seek(0)
     return pa.parquet.ParquetFile(
         file,
         metadata=metadata,
@@ -164,6 +165,22 @@ def _opened(pa: Any, file: BinaryIO) -> Any:
         pre_buffer=False,
         buffer_size=BUFFER,
     )
+
+
+def _is_suspicious(pa: Any, file: BinaryIO, chunk: Any) -> bool:
+    if chunk.physical_type != "BYTE_ARRAY":
+        return False
+    is_list = "." in chunk.path_in_schema
+    if is_list and chunk.num_values > MOST_ITEMS:
+        raise pa.ArrowInvalid(f"a list column has {chunk.num_values} items in one row group")
+    try:
+        expanded = expansion(pa, file, chunk, most_values=None if is_list else BATCH)
+    except ValueError as error:
+        raise pa.ArrowInvalid(str(error)) from error
+    is_strongly_compressed = (
+        chunk.total_uncompressed_size > SUSPICIOUS * chunk.total_compressed_size
+    )
+    return is_strongly_compressed or expanded > MOST_EXPANDED
 
 
 def _pyarrow() -> Any:
@@ -175,7 +192,5 @@ def _pyarrow() -> Any:
     except ModuleNotFoundError as error:
         if error.name != "pyarrow":
             raise
-        raise ConfigurationError(
-            ["Parquet files need pyarrow: pip install 'embed-pipeline[parquet]'."]
-        ) from error
+        raise package_missing("A Parquet file", "pyarrow", extra="parquet") from error
     return pa
