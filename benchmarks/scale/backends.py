@@ -16,7 +16,7 @@ from benchmarks.servers import production_server
 from embed_pipeline.domain.embedding import VectorWrite
 from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.settings import load_settings
+from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
 from embed_pipeline.wiring import initialise_stores, open_services
 from embed_pipeline.worker.context import Services
@@ -129,7 +129,9 @@ def neo4j(home: Path, *, heap: str, page_cache: str) -> Iterator[Backend]:
             for role, server in (("QUEUE", queue), ("GRAPH", graph))
             for name in ("uri", "user", "password", "database")
         }
-        opened = partial(_services, home, variables | {"EMBED_STORE": "neo4j"})
+        variables["EMBED_STORE"] = "neo4j"
+        initialise_stores(_settings(home, variables))
+        opened = partial(_services, home, variables)
         database = stack.enter_context(closing(_database(graph)))
         yield Backend(
             name="Neo4j",
@@ -142,11 +144,13 @@ def neo4j(home: Path, *, heap: str, page_cache: str) -> Iterator[Backend]:
         )
 
 
+def _settings(home: Path, variables: dict[str, str]) -> Settings:
+    return load_settings(SETTINGS | variables | {"EMBED_HOME": str(home)})
+
+
 @contextmanager
 def _services(home: Path, variables: dict[str, str]) -> Iterator[Services]:
-    settings = load_settings(SETTINGS | variables | {"EMBED_HOME": str(home)})
-    initialise_stores(settings)
-    services = open_services(settings)
+    services = open_services(_settings(home, variables))
     ensure_model(services)
     with closing(services.jobs), closing(services.graph), closing(services.limiter):
         yield services
