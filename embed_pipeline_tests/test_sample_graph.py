@@ -18,6 +18,7 @@ from embed_pipeline.usecases.files.load import load_file
 from embed_pipeline.usecases.insight.search import search
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.run import drain
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SAMPLE = EXAMPLES / "sample_graph.csv"
@@ -47,7 +48,7 @@ def test_sample_graph_has_no_bad_row_and_no_namesakes() -> None:
 
 
 def test_sample_graph_is_embedded_whole_by_the_offline_model(services: Services) -> None:
-    coverage = services.graph.coverage(model=services.model)
+    coverage = coverage_of(services.graph, model=services.model)
 
     assert coverage.percent == 100
     assert services.provider.name == "local"

@@ -85,7 +85,7 @@ def warm_up(services: Services, count: int) -> Measured:
 
 def check(services: Services, count: int) -> Measured:
     """By the graph itself, not by what a run says of itself."""
-    embedded = services.graph.coverage(model=services.model).embedded
+    embedded = services.graph.counts(model=services.model).embedded
     assert embedded == count, f"{embedded} of {count} entities are embedded"
     return {}
 

@@ -95,9 +95,10 @@ def remedies_for_gaps(
 
 
 def unknown(wanted: str) -> Diagnosis:
+    """`wanted` is what no entity is or has, such as "is named 'Ada'"."""
     return Diagnosis(
         reason=Reason.UNKNOWN,
-        message=f"No entity {wanted}. Names must match exactly.",
+        message=f"No entity {wanted}. It must match exactly, letter by letter.",
         remedy=Remedy.CREATE,
     )
 

@@ -118,23 +118,6 @@ class Discovery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """An entity that a walk found, and what is wrong with its vector."""
-
-    entity: Entity
-    defect: VectorDefect
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """A step of the keyset walk; `next_after` is None at the end of the graph."""
-
-    candidates: tuple[Candidate, ...] = ()
-    examined: int = 0
-    next_after: EntityUid | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class VectorWrite:
     """A vector and the entity it was made from: it lands only while that still has its texts."""
 

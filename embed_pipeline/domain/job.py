@@ -152,10 +152,12 @@ class QueueStatus:
     processing: int = 0
     completed: int = 0
     failed: int = 0
+    other: int = 0
+    """In another status, which another program has written; no worker takes them."""
 
     @property
     def total(self) -> int:
-        return self.pending + self.processing + self.completed + self.failed
+        return self.pending + self.processing + self.completed + self.failed + self.other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,6 @@ from embed_pipeline.domain.embedding import (
     Created,
     Discovery,
     ModelRecord,
-    Page,
     SearchResult,
     StoredVector,
     Vector,
@@ -24,7 +23,7 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity, EntityMapping, NewEntity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import AuditPage, AuditRecord, Coverage, PartitionCounts
+from embed_pipeline.domain.partition import AuditPage, AuditRecord, PartitionCounts
 
 
 class EntityStore(Protocol):
@@ -90,12 +89,6 @@ class EntityStore(Protocol):
 
         Costs what changed since the last call and in the minute before it.
         """
-
-    @abstractmethod
-    def walk(
-        self, *, model: str, defects: Collection[VectorDefect], after: EntityUid | None, size: int
-    ) -> Page:
-        """Classify the vectors of the next `size` valid entities by key, marked or not."""
 
     @abstractmethod
     def classify(
@@ -194,7 +187,7 @@ class EntityStore(Protocol):
     def probe(self) -> None:
         """A cheap write that fails where a real one would."""
 
-    # -- models, coverage, search -----------------------------------------------------------
+    # -- models, search ---------------------------------------------------------------------
 
     @abstractmethod
     def models(self) -> tuple[ModelRecord, ...]: ...
@@ -204,13 +197,6 @@ class EntityStore(Protocol):
         """Register the model as active if the graph has none yet; its record, None if unknown.
 
         A run never starts a second model by itself.
-        """
-
-    @abstractmethod
-    def coverage(self, *, model: str) -> Coverage:
-        """Exact, so it costs a scan; for people and reports.
-
-        Writers are not blocked: what they write meanwhile may count as before or as after.
         """
 
     @abstractmethod

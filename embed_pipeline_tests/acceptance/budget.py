@@ -7,7 +7,7 @@ from datetime import timedelta
 from embed_pipeline_tests.openai_server import OpenAIServer
 
 REQUESTS, INTERVAL = 5, timedelta(seconds=2)
-ENTITIES = 18
+ENTITIES = 12
 VARIABLES = {
     "EMBEDDING_DIMENSIONS": "16",
     "EMBEDDING_MAX_INPUTS": "1",

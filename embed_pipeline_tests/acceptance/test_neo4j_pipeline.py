@@ -24,6 +24,7 @@ from embed_pipeline.usecases.insight.search import search
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.run import drain
 from embed_pipeline_tests.acceptance.production import server_variables
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 
 COUNT_JOBS = "MATCH (job:EmbedJob) RETURN count(job) AS found"
@@ -87,7 +88,7 @@ def test_jobs_and_entities_never_share_a_database(
 
     tally = drain(services, owner="run-1")
 
-    assert (tally.embedded, services.graph.coverage(model=services.model).percent) == (30, 100)
+    assert (tally.embedded, coverage_of(services.graph, model=services.model).percent) == (30, 100)
     assert (count(neo4j_queue, COUNT_JOBS), count(neo4j_queue, COUNT_ENTITIES)) == (30, 0)
     assert (count(neo4j_graph, COUNT_JOBS), count(neo4j_graph, COUNT_ENTITIES)) == (0, 30)
 
@@ -171,7 +172,7 @@ def test_dropped_queue_is_rebuilt_and_changed_entities_land(
 
     assert rebuilt == before
     assert (report.new_jobs, tally.embedded) == (1, 1)
-    coverage = services.graph.coverage(model=services.model)
+    coverage = coverage_of(services.graph, model=services.model)
     assert (coverage.embedded, coverage.stale) == (10, 0)
     after = neo4j_graph.run(PICTURE)
     assert [node for node in after if not is_changed(node)] == [

@@ -10,6 +10,7 @@ from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline_tests.acceptance import budget
 from embed_pipeline_tests.acceptance.production import PATIENCE, RUN, Production
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.defs.commands import dagster
 
 ENTITIES = 200
@@ -31,7 +32,7 @@ def test_embed_job_with_production_settings_embeds_the_sample_graph(
 
     assert ended.returncode == 0, ended.stdout
     with production.services() as services:
-        coverage = services.graph.coverage(model=services.model)
+        coverage = coverage_of(services.graph, model=services.model)
         status = services.jobs.get_queue_status()
     assert services.model == "openai/text-embedding-3-small@1536"
     assert (coverage.entities, coverage.embedded, coverage.percent) == (ENTITIES, ENTITIES, 100)

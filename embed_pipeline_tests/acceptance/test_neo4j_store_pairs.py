@@ -17,6 +17,7 @@ from embed_pipeline.usecases.insight.search import search
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.run import drain
 from embed_pipeline_tests.acceptance.production import server_variables
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.postgres_queue import postgres_variables
 
@@ -71,7 +72,7 @@ def test_the_whole_pipeline_works_on_this_pair(settings: Settings, services: Ser
 
     found = search(services, "entity 7\nThing", limit=1)
     checks = wiring.diagnose_stores(settings)
-    assert (tally.embedded, services.graph.coverage(model=services.model).percent) == (20, 100)
+    assert (tally.embedded, coverage_of(services.graph, model=services.model).percent) == (20, 100)
     assert [hit.entity.name for hit in found.hits] == ["entity 7"]
     assert services.limiter.allowance().requests == 98, "one for the texts, one for the query"
     assert {check.part for check in checks} >= {"queue", "graph"}

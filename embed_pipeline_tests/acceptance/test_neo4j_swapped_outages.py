@@ -11,6 +11,7 @@ from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline_tests.acceptance.production import EMBED_JOB, PATIENCE, RUN, Production
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 
 ENTITIES, BATCH = 400, 20
@@ -39,7 +40,7 @@ def working(swapped_production: Production) -> Production:
 
 def assert_all_embedded_and_nobody_charged(production: Production) -> None:
     with production.services() as services:
-        coverage = services.graph.coverage(model=services.model)
+        coverage = coverage_of(services.graph, model=services.model)
         status = services.jobs.get_queue_status()
         switch = services.jobs.switch.read()
     assert (coverage.embedded, coverage.stale) == (ENTITIES, 0)

@@ -16,6 +16,7 @@ from embed_pipeline import wiring
 from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.settings import load_settings
 from embed_pipeline.usecases.entities.create import create_entities
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.defs.commands import Homes
 from embed_pipeline_tests.defs.dev_server import DevServer, dev_server, within
 from embed_pipeline_tests.openai_server import OpenAIServer
@@ -111,7 +112,7 @@ class Live:
         status = self.services.jobs.get_queue_status()
         if status.pending or status.processing:
             return False  # cheaper than counting the graph
-        return self.services.graph.coverage(model=self.services.model).percent == 100
+        return coverage_of(self.services.graph, model=self.services.model).percent == 100
 
 
 @contextmanager

@@ -44,6 +44,7 @@ from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.settings import load_settings
 from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline.worker.context import Services
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.defs.commands import ROOT
 from embed_pipeline_tests.defs.daemon import SensorDaemon, sensor_daemon
 from embed_pipeline_tests.defs.soak_outcome import HEAD, Outcome, Sample, problems_in
@@ -84,7 +85,7 @@ class Soak:
 
     def _outcome(self, samples: list[Sample]) -> Outcome:
         with opened_tools() as services:
-            coverage = services.graph.coverage(model=services.model)
+            coverage = coverage_of(services.graph, model=services.model)
         return Outcome(
             samples=samples,
             failed_ticks=rows(self._ticks, "job_ticks", "status = 'FAILURE'"),

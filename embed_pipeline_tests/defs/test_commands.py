@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.defs.commands import Homes, dagster, left_in_the_checkout
 from embed_pipeline_tests.defs.scene import MODEL, Pipeline, settings_in
 
@@ -60,7 +61,7 @@ def test_embed_job_embeds(homes: Homes, config: tuple[str, ...]) -> None:
         )
 
         assert ended.returncode == 0, ended.stdout
-        assert pipeline.services.graph.coverage(model=MODEL).percent == 100
+        assert coverage_of(pipeline.services.graph, model=MODEL).percent == 100
 
 
 @pytest.mark.slow

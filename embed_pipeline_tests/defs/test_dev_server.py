@@ -12,6 +12,7 @@ from embed_pipeline import wiring
 from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.settings import load_settings
 from embed_pipeline.usecases.entities.create import create_entities
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.defs.commands import Homes, left_in_the_checkout
 from embed_pipeline_tests.defs.dev_server import dev_server, within
 
@@ -23,7 +24,7 @@ def test_new_entity_is_embedded_by_itself_and_the_history_survives(tmp_path: Pat
     services = wiring.open_services(load_settings(variables | {"EMBED_HOME": str(homes.embed)}))
 
     def embedded() -> bool:
-        return services.graph.coverage(model=services.model).percent == 100
+        return coverage_of(services.graph, model=services.model).percent == 100
 
     with closing(services.jobs), closing(services.graph), dev_server(homes, **variables) as server:
         new = [NewEntity(name="a new entity")]

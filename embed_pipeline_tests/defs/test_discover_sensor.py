@@ -13,6 +13,7 @@ from embed_pipeline.defs.polling import SensorCheckFailed
 from embed_pipeline.errors import StoreUnavailable
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
+from embed_pipeline.usecases.entities.discover import Bounds
 from embed_pipeline_tests.clocks import MINUTE, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import PERMANENT, request
 from embed_pipeline_tests.defs.conftest import Build
@@ -134,6 +135,21 @@ def test_parked_jobs_do_not_stop_it(pipeline: Pipeline, ticks: Ticks) -> None:
 
     assert parked == "all 1 entities without a vector have a job"
     assert ticks.next() == "queued 1 entities; complete"
+
+
+def test_parked_jobs_are_passed_tick_by_tick(
+    pipeline: Pipeline, ticks: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(discovery, "IN_A_TICK", Bounds(most_jobs=5, most_read=5, audit=False))
+    write_unmarked(pipeline, 8)
+    pipeline.run("discover_job")
+    lease = pipeline.services.jobs.lease(owner="w", model=MODEL, limit=8, token="t")
+    pipeline.services.jobs.fail(lease, dict.fromkeys(lease.job_ids, PERMANENT))
+    write_unmarked(pipeline, 1, prefix="z behind all of them")
+
+    said = [str(ticks.next()) for _ in range(2)]
+
+    assert pipeline.pending == 1, said
 
 
 @pytest.mark.parametrize("stop", ["pause", "halt"])

@@ -16,6 +16,7 @@ from embed_pipeline.providers.mock import MockProvider
 from embed_pipeline.stores.queue.job_store import QueueJobStore
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.leasing import ensure_model
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.defs.conftest import Build
 from embed_pipeline_tests.defs.scene import MODEL, Pipeline, metadata_of, sentence_of, steps_skipped
 from embed_pipeline_tests.worker.logbook import recording
@@ -30,7 +31,7 @@ def test_run_embeds_what_is_queued(pipeline: Pipeline) -> None:
 
     assert result.success
     assert result.output_for_node("embed_batch") == 3
-    assert pipeline.services.graph.coverage(model=MODEL).percent == 100
+    assert coverage_of(pipeline.services.graph, model=MODEL).percent == 100
 
 
 def test_without_work_embed_batch_is_skipped_and_the_run_succeeds(pipeline: Pipeline) -> None:

@@ -12,6 +12,7 @@ import dagster as dg
 import pytest
 
 from embed_pipeline.stores.sqlite.connection import BUSY_PATIENCE
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.defs.conftest import Print
 from embed_pipeline_tests.defs.live import Live, live_system
 from embed_pipeline_tests.openai_faults import Fault
@@ -44,7 +45,7 @@ def test_a_thousand_entities_in_ten_seconds_are_embedded_in_at_most_five_runs(
     runs = live.runs()[: len(live.runs()) - runs_before]
     took = time.monotonic() - begun
     print_line(f"created in {created_in:.1f} s, embedded after {took:.1f} s in {len(runs)} runs")
-    assert live.services.graph.coverage(model=live.services.model).entities >= 1_000
+    assert coverage_of(live.services.graph, model=live.services.model).entities >= 1_000
     assert 1 <= len(runs) <= 5
     assert took < 180
 

@@ -13,6 +13,7 @@ from embed_pipeline.defs.maintenance.discovery import DiscoverConfig
 from embed_pipeline.domain.job import EntityUid, JobRequest
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline_tests.clocks import DAY, FakeClock
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.defs.conftest import Build
 from embed_pipeline_tests.defs.scene import MODEL, Pipeline, metadata_of
 
@@ -107,4 +108,4 @@ def test_what_discovery_queued_is_embedded_by_the_next_run(pipeline: Pipeline) -
     pipeline.run("discover_job")
     pipeline.run("embed_job")
 
-    assert pipeline.services.graph.coverage(model=MODEL).percent == 100
+    assert coverage_of(pipeline.services.graph, model=MODEL).percent == 100

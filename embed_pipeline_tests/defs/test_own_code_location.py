@@ -12,6 +12,7 @@ import pytest
 
 from embed_pipeline import wiring
 from embed_pipeline.defs.build import build_definitions
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.defs.commands import ROOT, Homes, dagster
 from embed_pipeline_tests.defs.scene import settings_in
 
@@ -79,4 +80,4 @@ def test_example_runs_by_dagsters_own_commands(tmp_path: Path) -> None:
     assert embedded.returncode == 0, embedded.stdout
     settings = settings_in(homes.embed, **LOCAL)
     with closing(wiring.open_entity_store(settings)) as graph:
-        assert graph.coverage(model="mock/mock@64").percent == 100
+        assert coverage_of(graph, model="mock/mock@64").percent == 100

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from embed_pipeline.worker.context import Services
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.interfaces.command_line import environment, run_at_terminal
 from embed_pipeline_tests.interfaces.conftest import CommandLine
 
@@ -56,7 +57,7 @@ def test_loading_the_same_file_twice_changes_nothing(
 
     assert (answer.json["unchanged"], answer.json["new_jobs"]) == (2, 0)
     assert services.jobs.get_queue_status().pending == 0
-    assert services.graph.coverage(model=services.model).percent == 100
+    assert coverage_of(services.graph, model=services.model).percent == 100
 
 
 def test_changed_row_is_updated_and_its_new_version_queued(

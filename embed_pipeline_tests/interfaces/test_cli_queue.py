@@ -23,6 +23,7 @@ def test_status_counts_the_jobs_of_every_state(cli: CommandLine, past: Past) -> 
         "processing": 1,
         "completed": 2,
         "failed": 1,
+        "other": 0,
         "total": 4,
         "queue": "running",
         "left": 1,

@@ -12,6 +12,7 @@ from embed_pipeline.ports.embedding_provider import Embedded
 from embed_pipeline.providers.mock import MockProvider
 from embed_pipeline.worker.context import Services
 from embed_pipeline_tests.clocks import HOUR
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.interfaces.command_line import environment, run_at_terminal
 from embed_pipeline_tests.interfaces.conftest import CommandLine, create
 from embed_pipeline_tests.interfaces.past import Past
@@ -25,7 +26,7 @@ def test_run_embeds_what_is_queued(cli: CommandLine, services: Services) -> None
     assert answer.code == 0
     assert (answer.json["completed"], answer.json["embedded"]) == (3, 3)
     assert answer.json["ended_because"] == "the queue is empty"
-    assert services.graph.coverage(model=services.model).percent == 100
+    assert coverage_of(services.graph, model=services.model).percent == 100
 
 
 def test_run_is_readable_and_says_that_nothing_was_left_to_do(

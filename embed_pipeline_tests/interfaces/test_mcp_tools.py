@@ -19,6 +19,7 @@ from embed_pipeline.interfaces.mcp.server import server_for
 from embed_pipeline.settings import load_settings
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.run import drain
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.interfaces.mcp_client import Conversation, talk_to
 from embed_pipeline_tests.interfaces.mcp_scene import FORCE, add_unqueued, park
 
@@ -98,7 +99,7 @@ class TestCreateAndSearch:
 
         assert answer.is_error
         assert said in answer.sentence
-        assert services.graph.coverage(model=services.model).entities == 0
+        assert coverage_of(services.graph, model=services.model).entities == 0
 
     @pytest.mark.parametrize("limit", [True, "5", 0, 1.5])
     def test_limit_that_is_no_count_is_refused(self, agent: Conversation, limit: object) -> None:

@@ -22,6 +22,7 @@ from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.stop import Deadline
 from embed_pipeline_tests.clocks import MINUTE, SECOND, FakeClock
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.interfaces.conftest import create
 from embed_pipeline_tests.interfaces.metrics_scene import Samples, samples_of
 
@@ -118,7 +119,7 @@ def test_jobs_and_entities_are_counted_exactly(services: Services) -> None:
     samples = scraped(services)
 
     status = services.jobs.get_queue_status()
-    coverage = services.graph.coverage(model=services.model)
+    coverage = coverage_of(services.graph, model=services.model)
     assert samples['embed_pipeline_jobs{status="pending"}'] == status.pending == 1
     assert samples['embed_pipeline_jobs{status="completed"}'] == status.completed == 3
     assert samples["embed_pipeline_entities"] == coverage.entities == 4

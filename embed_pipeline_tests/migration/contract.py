@@ -23,6 +23,7 @@ from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.settings import Settings
 from embed_pipeline.worker.run import drain
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND, FakeClock
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 
 OLD_DATA = Path(__file__).parent
@@ -131,7 +132,7 @@ class MigrationContract:
 
     def test_what_was_embedded_stays_embedded(self, graph: EntityStore) -> None:
         counts = graph.counts(model=MODEL)
-        coverage = graph.coverage(model=MODEL)
+        coverage = coverage_of(graph, model=MODEL)
         missing = graph.entities_without_embeddings(100, model=MODEL).entities
         versions = graph.embedded_versions([EntityUid(uid) for uid in EMBEDDED], model=MODEL)
 
@@ -155,7 +156,7 @@ class MigrationContract:
             # Their leases and waits are long over by the clock of today; 2 and 15 were forced.
             done = sorted({*JOBS["pending"], *JOBS["processing"]})
             assert report.embedded == len(done)
-            coverage = services.graph.coverage(model=MODEL)
+            coverage = coverage_of(services.graph, model=MODEL)
             assert (coverage.embedded, coverage.stale) == (len({*EMBEDDED, *done}), 0)
 
 

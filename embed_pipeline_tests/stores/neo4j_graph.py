@@ -86,6 +86,13 @@ class Neo4jGraphBackend:
         (row,) = self.server.run(ENTITY + "RETURN e:NeedsEmbedding AS marked", uid=uid)
         return bool(row["marked"])
 
+    def has_vector(self, uid: EntityUid, *, model: str | None = None) -> bool:
+        where = "WHERE e.embedding IS NOT NULL AND e.embedding_model = coalesce($model, "
+        found = self.server.run(
+            ENTITY + where + "e.embedding_model) RETURN e.uid", uid=uid, model=model
+        )
+        return bool(found)
+
     def labels_of(self, uid: EntityUid) -> Labels:
         (row,) = self.server.run(
             ENTITY + "RETURN labels(e) AS names, e.embedding_excluded AS reason", uid=uid

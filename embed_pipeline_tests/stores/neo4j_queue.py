@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from embed_pipeline.domain.isolation import tier_of
-from embed_pipeline.domain.job import DEFAULT_PRIORITY, JobId
+from embed_pipeline.domain.job import JobId
 from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
@@ -108,13 +108,13 @@ class Neo4jQueueBackend:
         return queue
 
     def alter(self, job_id: JobId, **fields: object) -> bool:
-        # SQLite derives these two by itself; here every writer of the one writes the other.
+        # SQLite derives these by itself; here every writer of the one writes the other.
         if isinstance(strikes := fields.get("strikes"), int):
             fields["tier"] = int(tier_of(strikes))
         if isinstance(priority := fields.get("priority"), int):
             fields["rank"] = -priority
-        if status := fields.get("status"):
-            fields["rank"] = -DEFAULT_PRIORITY if status == "pending" else None
+        if "processed_at" in fields:
+            fields["ended_at"] = fields["processed_at"]
         self._queues[0].database.write(lambda tx: tx.all(ALTER_JOB, id=job_id, fields=fields))
         return True
 

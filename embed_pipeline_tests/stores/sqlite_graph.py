@@ -89,6 +89,11 @@ class SqliteGraphBackend:
             query = "SELECT needs_embedding FROM Entity WHERE uid = ?"
             return bool(connection.execute(query, (uid,)).fetchone()[0])
 
+    def has_vector(self, uid: EntityUid, *, model: str | None = None) -> bool:
+        query = "SELECT 1 FROM embedding_vectors WHERE uid = ? AND model = coalesce(?, model)"
+        with self.raw() as connection:
+            return connection.execute(query, (uid, model)).fetchone() is not None
+
     def labels_of(self, uid: EntityUid) -> Labels:
         columns = ", ".join(COLUMNS.values())
         with self.raw() as connection:

@@ -13,18 +13,13 @@ from embed_pipeline.stores.neo4j.queue.adoption import sentences_on_jobs_left
 from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
 from embed_pipeline.stores.neo4j.setup import schema
+from embed_pipeline.stores.queue.maintenance import PAGE
 from embed_pipeline_tests.clocks import DAY, SECOND, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import MODEL, request, stored, take
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_queue import connect
 
 ADD_JOBS = "UNWIND $jobs AS job CREATE (j:EmbedJob) SET j = job"
-
-# The seed's own recovery, which knows nothing of a rank.
-MADE_PENDING = """
-MATCH (job:EmbedJob {id: $id})
-SET job.status = 'pending', job.lock_owner = null, job.lock_until = null
-"""
 
 RETENTION = 14 * DAY
 
@@ -136,46 +131,35 @@ class TestWrittenAfterSetUp:
         schema.prepare_queue(queue)
         return Neo4jJobStore(Neo4jQueue(queue, clock=clock))
 
-    @pytest.mark.parametrize("look", [Neo4jJobStore.recover_stale, Neo4jJobStore.has_stale])
-    def test_job_is_taken_in_by_the_next_look_for_stale_ones(
-        self,
-        neo4j_queue: BedServer,
-        store: Neo4jJobStore,
-        clock: FakeClock,
-        look: Callable[[Neo4jJobStore], object],
+    def test_job_is_counted_due_and_leased_at_once_without_any_recovery(
+        self, neo4j_queue: BedServer, store: Neo4jJobStore, clock: FakeClock
     ) -> None:
         jobs = [seeds_job("a", clock, priority=100), seeds_job("b", clock, max_attempts=None)]
         neo4j_queue.run(ADD_JOBS, jobs=jobs)
-        leased_before = take(store).job_ids
+        counted, due = store.get_queue_status().pending, store.next_due(model=MODEL)
 
-        look(store)
-        look(store)
-
-        assert leased_before == ()
-        assert store.get_queue_status().pending == 2
-        (event,) = store.events.recent(kind="jobs.adopted")
-        assert event.job_ids == ("a", "b")
         lease = take(store)
+
+        assert (counted, due) == (2, clock.now())
         assert [(job.id, job.priority, job.max_attempts) for job in lease.jobs] == [
             ("a", 9, 3),
             ("b", 5, 3),
         ]
+        (event,) = store.events.recent(kind="jobs.adopted")
+        assert event.job_ids == ("a", "b")
+        assert store.next_due(model=MODEL) is None
 
-    @pytest.mark.parametrize("look", [Neo4jJobStore.recover_stale, Neo4jJobStore.has_stale])
-    def test_job_of_ours_that_another_program_made_pending_is_leased_again(
-        self,
-        neo4j_queue: BedServer,
-        store: Neo4jJobStore,
-        look: Callable[[Neo4jJobStore], object],
+    def test_a_long_list_of_jobs_is_adopted_in_one_pass_of_recovery(
+        self, neo4j_queue: BedServer, store: Neo4jJobStore, clock: FakeClock
     ) -> None:
-        store.enqueue([request("e1", priority=7)])
-        (job_id,) = take(store).job_ids
-        neo4j_queue.run(MADE_PENDING, id=job_id)
+        number = 5 * PAGE // 2
+        neo4j_queue.run(ADD_JOBS, jobs=[seeds_job(f"{n:05}", clock) for n in range(number)])
 
-        look(store)
+        store.recover_stale()
 
-        (job,) = take(store).jobs
-        assert (job.id, job.priority) == (job_id, 7)
+        adopted = [event.job_ids for event in store.events.recent(kind="jobs.adopted")]
+        assert sorted(map(len, adopted)) == [PAGE // 2, PAGE, PAGE]
+        assert len({job_id for job_ids in adopted for job_id in job_ids}) == number
 
     def test_job_left_in_processing_is_taken_in_and_recovered_at_once(
         self, neo4j_queue: BedServer, store: Neo4jJobStore, clock: FakeClock

@@ -17,20 +17,22 @@ from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline.stores.neo4j.queue.adoption import SAMPLE
 from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.cypher import recovery as cypher_recovery
+from embed_pipeline.stores.neo4j.queue.cypher.parts import UNENDED_SAMPLE
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
 from embed_pipeline_tests.clocks import DAY, HOUR, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import MODEL, add_jobs, take
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.neo4j_bed.server import Address
-from embed_pipeline_tests.stores.neo4j_queue import Neo4jQueueBackend, prepared
+from embed_pipeline_tests.stores.neo4j_plans import ways
+from embed_pipeline_tests.stores.neo4j_queue import Neo4jQueueBackend, connect, prepared
+from embed_pipeline_tests.stores.seeds_program import SEEDS_RECOVERY
 
 T = TypeVar("T")
 
 FEW, MANY = 1_000, 50_000
 NOISE = 10
-A_SAMPLE = 4 * SAMPLE + 100
-"""Index, status, tier and rank or end of each job of the sample, however long the queue is."""
-"""The id, the status and the tier of each job of a sample, and what a call costs anyway."""
+A_SAMPLE = 3 * UNENDED_SAMPLE + 200
+"""Index, status and end of each job of the sample, however long the queue is."""
 LEAST_PER_JOB = 5
 """To find, lock, change and return a job: less would mean that not all hits are seen."""
 CLOCK = FakeClock()
@@ -38,7 +40,7 @@ CLOCK = FakeClock()
 INSERT_CROWD = """
 UNWIND range(1, $count) AS n
 CALL (n) {
-    CREATE (job:EmbedJob {
+    CREATE (job:EmbedJob:TrackedJob {
         id: $name + n, entity_uid: $name + n, model: $model, version: 'v1', status: $status,
         priority: -$rank, rank: CASE $status WHEN 'pending' THEN $rank END, tier: 0,
         created_at: $at, attempts: 0, max_attempts: 3
@@ -170,6 +172,7 @@ def crowded(neo4j_queue: BedServer, lease_costs: dict[str, int]) -> Address:
         priority=5,
         count=20_000,
         processed_at=to_ms(now),
+        ended_at=to_ms(now),
     )
     return neo4j_queue.address
 
@@ -177,7 +180,7 @@ def crowded(neo4j_queue: BedServer, lease_costs: dict[str, int]) -> Address:
 @pytest.mark.parametrize(
     ("call", "most"),
     [
-        # These two also read a bounded sample, for jobs that another program wrote.
+        # These two also read a bounded sample, for leases without an end.
         pytest.param(lambda store: store.recover_stale(), A_SAMPLE, id="recover_stale"),
         pytest.param(lambda store: store.has_stale(), A_SAMPLE, id="has_stale"),
         pytest.param(lambda store: store.recover_owner("nobody"), 50, id="recover_owner"),
@@ -190,7 +193,7 @@ def crowded(neo4j_queue: BedServer, lease_costs: dict[str, int]) -> Address:
         pytest.param(lambda store: store.events.recent(limit=10), 150, id="events"),
         pytest.param(lambda store: store.cancel(entity_uid=EntityUid("x")), 20, id="cancel"),
         pytest.param(lambda store: store.history.of_entity(EntityUid("x")), 20, id="of_entity"),
-        pytest.param(lambda store: store.history.ended(since=CLOCK.now() + DAY), 20, id="ended"),
+        pytest.param(lambda store: store.history.ended(since=CLOCK.now() + DAY), 30, id="ended"),
         pytest.param(
             lambda store: store.history.ended(status=JobStatus.FAILED), 20, id="ended of failed"
         ),
@@ -202,6 +205,49 @@ def test_call_with_nothing_to_do_costs_nothing(
     crowded: Address, call: Callable[[Neo4jJobStore], object], most: int
 ) -> None:
     assert hits(crowded, call) <= most
+
+
+def test_counts_by_status_load_no_job(crowded: Address) -> None:
+    """A hit for each entry of the index; to load a job would be one more for each."""
+    status = Neo4jJobStore(Neo4jQueue(connect(crowded, clock=CLOCK))).get_queue_status()
+
+    cost = hits(crowded, lambda store: store.get_queue_status())
+
+    assert status.total > 100_000
+    assert status.total <= cost <= status.total + 20
+
+
+def test_a_job_of_another_program_costs_a_lease_a_bounded_sample(
+    neo4j_queue: BedServer, crowded: Address
+) -> None:
+    neo4j_queue.run(
+        "CREATE (:EmbedJob {id: 'x', entity_uid: 'x', model: $model, version: 'v',"
+        " status: 'pending', priority: 9})",
+        model=MODEL,
+    )
+    leased: list[str] = []
+
+    cost = hits(crowded, lambda store: leased.extend(take(store, 1).job_ids))
+
+    assert leased == ["x"]
+    assert cost <= 3 * SAMPLE
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        ("MATCH (job:EmbedJob) WHERE job.status = 'pending' RETURN count(job)", "(status)"),
+        (SEEDS_RECOVERY, "(status, lock_until)"),
+    ],
+    ids=["a status", "recovery"],
+)
+def test_the_seeds_own_questions_are_answered_by_an_index(
+    neo4j_queue: BedServer, crowded: Address, statement: str, index: str
+) -> None:
+    ((kind, by),) = ways(neo4j_queue, {"it": statement})["it"]
+
+    assert kind == "NodeIndexSeek"
+    assert f"EmbedJob{index}" in by
 
 
 @pytest.mark.parametrize(
@@ -233,6 +279,7 @@ def test_cleanup_touches_in_proportion_to_what_it_deletes(
         priority=5,
         count=size,
         processed_at=to_ms(long_ago),
+        ended_at=to_ms(long_ago),
     )
     facts = {"status": "completed", "cutoff": to_ms(long_ago + DAY)}
     found: list[Row] = []

@@ -29,6 +29,7 @@ from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,
     add,
     add_embedded,
+    coverage_of,
     embed,
     new,
     register,
@@ -98,7 +99,7 @@ class TestConcurrency:
 
         created = [key for result in results for key in result]
         assert sorted(created) == uids(range(280))
-        assert backend.open_store().coverage(model=MODEL).missing == 280
+        assert coverage_of(backend.open_store(), model=MODEL).missing == 280
 
     def test_twenty_callers_create_fifty_entities_each_without_lock_timeouts(
         self, store: EntityStore
@@ -116,7 +117,7 @@ class TestConcurrency:
         with ThreadPoolExecutor(20) as pool:
             list(pool.map(create, range(20)))
 
-        assert store.coverage(model=MODEL).entities == 20 * 25 + 25
+        assert coverage_of(store, model=MODEL).entities == 20 * 25 + 25
 
     def test_creating_does_not_wait_for_who_changes_what_is_there(
         self, backend: Neo4jGraphBackend, store: EntityStore
@@ -145,7 +146,7 @@ class TestConcurrency:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(work, range(24)))
 
-        assert store.coverage(model=MODEL).embedded == 240
+        assert coverage_of(store, model=MODEL).embedded == 240
 
     def test_writer_and_changer_never_leave_a_wrong_vector_unmarked(
         self, store: EntityStore, second: EntityStore, backend: Neo4jGraphBackend
@@ -344,7 +345,7 @@ class TestOtherPeoplesGraphs:
 
         assert report.gone == (uid("p07"),)
         assert not stored(people, uid("p07")).is_valid
-        assert people.coverage(model=MODEL).entities == 29
+        assert coverage_of(people, model=MODEL).entities == 29
         assert people.soft_delete([uid("p07")]) == ()
 
     def test_nodes_without_a_key_are_left_alone_and_not_counted(
@@ -352,7 +353,7 @@ class TestOtherPeoplesGraphs:
     ) -> None:
         backend.server.run("CREATE (:Person {title: 'nobody'}), (:Person {id: 7, title: 'seven'})")
 
-        assert people.coverage(model=MODEL).entities == 30
+        assert coverage_of(people, model=MODEL).entities == 30
         assert len(people.entities_without_embeddings(100, model=MODEL).entities) == 30
         assert people.find_by_name("nobody") == ()
 
@@ -363,11 +364,13 @@ class TestOtherPeoplesGraphs:
         backend.server.run(f"MATCH (p:Person {{id: 'p07'}}) SET p.embedding = {theirs}")
         (entity,) = people.read_entities([uid("p07")]).values()
 
-        found = people.walk(model=MODEL, defects=[VectorDefect.WRONG_MODEL], after=None, size=100)
+        found = people.classify([uid("p07")], model=MODEL)
+        missing = people.entities_without_embeddings(100, model=MODEL).entities
         people.write_vectors([write(entity)], model=MODEL)
 
-        assert [candidate.entity.uid for candidate in found.candidates] == ["p07"]
-        assert people.coverage(model=MODEL).embedded == 1
+        assert found == {"p07": VectorDefect.WRONG_MODEL}
+        assert entity in missing
+        assert coverage_of(people, model=MODEL).embedded == 1
 
 
 class TestIndexes:
@@ -447,7 +450,7 @@ def test_page_too_large_for_the_servers_memory_lands_in_parts(
     report = embed(store, *entities)
 
     assert report.written == tuple(entity.uid for entity in entities)
-    assert store.coverage(model=MODEL).embedded == len(entities)
+    assert coverage_of(store, model=MODEL).embedded == len(entities)
 
 
 def test_single_vector_that_the_server_has_no_memory_for_is_an_error(

@@ -116,8 +116,8 @@ class TestAmongManyEmbedded:
         assert _hits(plan) - scan["args"]["DbHits"] == 0, "none is missing and unmarked"
 
     def test_pages_go_on_where_the_last_one_ended(self, full: BedServer) -> None:
-        near = _hits(_profile(full, cypher.NEXT_WITH_FACTS, after="", size=50))
-        far = _hits(_profile(full, cypher.NEXT_WITH_FACTS, after=uid(49_000), size=50))
+        near = _hits(_profile(full, cypher.NEXT_WITH_LABELS, after="", size=50))
+        far = _hits(_profile(full, cypher.NEXT_WITH_LABELS, after=uid(49_000), size=50))
 
         assert abs(near - far) <= 10
         assert near <= 50 * 20
@@ -128,7 +128,6 @@ class TestAmongManyEmbedded:
             (cypher.MARKED_WITH_FACTS, "NodeIndexSeekByRange", "NeedsEmbedding(uid)"),
             (cypher.MISSING_IN_WINDOW, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
             (cypher.NEXT_WITH_LABELS, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
-            (cypher.NEXT_WITH_FACTS, "NodeUniqueIndexSeekByRange", "Entity(uid)"),
             (cypher.FIND_BY_NAME, "NodeIndexSeek", "Entity(name)"),
             (cypher.READ_ENTITIES, "NodeUniqueIndexSeek", "Entity(uid)"),
             (cypher.EMBEDDED_VERSIONS, "NodeUniqueIndexSeek", "Entity(uid)"),

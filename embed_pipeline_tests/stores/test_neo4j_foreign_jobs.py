@@ -172,7 +172,7 @@ def odd_jobs(value: object, clock: FakeClock) -> list[dict[str, object]]:
 
 
 class TestNotYetTakenIn:
-    """Whatever comes between set-up and the look that takes it in, here with all our fields."""
+    """Whatever comes between set-up and the lease that adopts it, here with all our fields."""
 
     @pytest.mark.parametrize("value", READABLE + UNREADABLE)
     def test_no_call_raises_and_jobs_of_ours_go_on(
@@ -181,9 +181,10 @@ class TestNotYetTakenIn:
         neo4j_queue.run(ADD_JOBS, jobs=odd_jobs(value, clock))
         add_jobs(store, 1)
 
-        leased = take(store, 100)
+        # A job of many strikes is leased alone, and may come first.
+        leased = [job for _ in range(2) for job in take(store, 100).jobs]
 
-        assert "e0" in [job.entity_uid for job in leased.jobs]
+        assert {"a-pending", "e0"} <= {job.entity_uid for job in leased}
         for call in EVERY_CALL:
             call(store)
 
@@ -195,7 +196,7 @@ class TestNotYetTakenIn:
             {"tier": 0.0, "rank": -5.0, "available_at": MOMENT},
         ],
     )
-    def test_the_next_look_takes_it_in(
+    def test_the_next_lease_takes_it_in(
         self,
         neo4j_queue: BedServer,
         store: Neo4jJobStore,
@@ -204,12 +205,11 @@ class TestNotYetTakenIn:
     ) -> None:
         neo4j_queue.run(ADD_JOBS, jobs=[seeds_job("a", clock, **fields)])
 
-        stale = [store.has_stale() for _ in range(2)]
+        leased = [take(store).job_ids for _ in range(2)]
 
-        assert stale == [False, False]
+        assert leased == [(JobId("a"),), ()]
         (event,) = store.events.recent(kind="jobs.adopted")
         assert event.job_ids == ("a",)
-        assert take(store).job_ids == (JobId("a"),)
 
     def test_a_moment_of_another_type_hides_nothing_that_is_due(
         self, neo4j_queue: BedServer, store: Neo4jJobStore, clock: FakeClock
@@ -232,8 +232,8 @@ class TestNotYetTakenIn:
         ]
         neo4j_queue.run(ADD_JOBS, jobs=jobs)
 
-        assert store.next_due(model=MODEL) is None
         assert take(store).job_ids == ()
+        assert store.next_due(model=MODEL) is None
         assert store.recover_stale().jobs == ()
         assert not store.has_stale()
 

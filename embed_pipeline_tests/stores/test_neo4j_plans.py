@@ -25,14 +25,15 @@ MANY_JOBS = """
 UNWIND range(1, 20000) AS n
 CALL (n) {
     WITH n, ['pending', 'processing', 'completed', 'failed'][n % 4] AS status
-    CREATE (:EmbedJob {
+    CREATE (:EmbedJob:TrackedJob {
         id: 'j' + n, entity_uid: 'e' + n, model: $model, version: 'v', status: status,
         priority: 5, rank: CASE status WHEN 'pending' THEN -5 END, tier: 0, created_at: n,
         available_at: n, attempts: 0, max_attempts: 3,
         lock_owner: CASE status WHEN 'processing' THEN 'o' + n % 3 END,
         lease_token: CASE status WHEN 'processing' THEN 't' + n % 30 END,
         lock_until: CASE status WHEN 'processing' THEN n END,
-        processed_at: CASE WHEN status IN ['completed', 'failed'] THEN n END
+        processed_at: CASE WHEN status IN ['completed', 'failed'] THEN n END,
+        ended_at: CASE WHEN status IN ['completed', 'failed'] THEN n END
     })
 } IN TRANSACTIONS OF 5000 ROWS
 """

@@ -127,7 +127,7 @@ class TestQueue:
         schema.prepare_queue(queue)
         before = names(neo4j_queue)
         neo4j_queue.run("MATCH (s:QueueSchema) SET s.version = 1")
-        neo4j_queue.run("DROP INDEX embedjob_holder")
+        neo4j_queue.run("DROP INDEX embedjob_lease")
         neo4j_queue.run("CREATE INDEX embedjob_token FOR (j:EmbedJob) ON (j.lease_token)")
         neo4j_queue.run("CREATE CONSTRAINT budget_provider FOR (b:Budget) REQUIRE b.x IS UNIQUE")
         neo4j_queue.run("CREATE (:Budget {provider: 'openai'})")
@@ -139,6 +139,31 @@ class TestQueue:
         schema.check_queue(queue)
         assert names(neo4j_queue) == before
         assert neo4j_queue.run("MATCH (b:Budget) RETURN b") == []
+
+    def test_jobs_of_the_version_before_are_tracked_and_not_called_adopted(
+        self, neo4j_queue: BedServer, queue: Neo4jDatabase
+    ) -> None:
+        schema.prepare_queue(queue)
+        ours = {"rank": -7, "tier": 0, "available_at": 5}
+        jobs = [
+            {**FOREIGN_JOB, **ours, "id": "1", "version": "1"},
+            {**FOREIGN_JOB, **ours, "id": "2", "version": "2", "rank": None},
+            {**FOREIGN_JOB, **ours, "id": "3", "version": "3", "rank": None}
+            | {"status": "failed", "processed_at": 7},
+        ]
+        neo4j_queue.run("UNWIND $jobs AS job CREATE (j:EmbedJob) SET j = job", jobs=jobs)
+        neo4j_queue.run("MATCH (s:QueueSchema) SET s.version = 4")
+        neo4j_queue.run("DROP INDEX embedjob_ended_at")
+
+        with pytest.raises(SchemaMissing, match="embed-pipeline init"):
+            schema.check_queue(queue)
+        adopted = schema.prepare_queue(queue)
+
+        assert adopted == 1
+        first, second, third = properties(neo4j_queue, "TrackedJob")
+        assert first == jobs[0]
+        assert second["rank"] == -7
+        assert third["ended_at"] == 7
 
     def test_jobs_of_another_program_are_adopted(
         self, neo4j_queue: BedServer, queue: Neo4jDatabase
@@ -172,7 +197,7 @@ class TestQueue:
         schema.prepare_queue(queue)
         job = {**FOREIGN_JOB, "id": "1", "version": "1", "rank": -7, "tier": 2, "available_at": 5}
         job |= {"strikes": 4, "recoveries": 1}
-        neo4j_queue.run("CREATE (j:EmbedJob) SET j = $job", job=job)
+        neo4j_queue.run("CREATE (j:EmbedJob:TrackedJob) SET j = $job", job=job)
 
         assert schema.prepare_queue(queue) == 0
 

@@ -18,6 +18,7 @@ from embed_pipeline_tests.contracts.binding import GRAPH_CONTRACTS, bind
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,
     add,
+    coverage_of,
     embed,
     new,
     register,
@@ -78,7 +79,7 @@ class TestConcurrency:
 
         created = [key for result in results for key in result]
         assert sorted(created) == uids(range(280))
-        assert backend.open_store().coverage(model=MODEL).missing == 280
+        assert coverage_of(backend.open_store(), model=MODEL).missing == 280
 
     def test_threads_share_one_store(self, store: EntityStore) -> None:
         register(store)
@@ -91,7 +92,7 @@ class TestConcurrency:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(work, range(24)))
 
-        assert store.coverage(model=MODEL).embedded == 240
+        assert coverage_of(store, model=MODEL).embedded == 240
 
     def test_writer_and_changer_never_leave_a_wrong_vector_unmarked(
         self, store: EntityStore, second: EntityStore, backend: SqliteGraphBackend

@@ -15,6 +15,7 @@ from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.entity_store.scene import (
     MODEL,
     add,
+    coverage_of,
     embed,
     keys,
     new,
@@ -142,7 +143,7 @@ class TestMapping:
         assert store.soft_delete([uid("ada")]) == ("ada",)
         (revived,) = store.upsert_entities([ada], model=MODEL)
         assert (revived.changed, revived.embedded) == (True, True)
-        assert store.coverage(model=MODEL).percent == 100
+        assert coverage_of(store, model=MODEL).percent == 100
 
     def test_new_name_outside_the_text_needs_no_embedding(
         self, backend: SqliteGraphBackend

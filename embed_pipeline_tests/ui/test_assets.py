@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.defs.dev_server import within
 from embed_pipeline_tests.ui.control_room import ControlRoom
 from embed_pipeline_tests.ui.pictures import Pictures
@@ -47,6 +48,6 @@ def test_check_of_coverage_says_what_it_found(
     page.goto(observed.path("assets", "entity_embeddings?view=checks"))
 
     expect(page.get_by_text("Passed")).to_be_visible()
-    entities = observed.services.graph.coverage(model=observed.services.model).entities
+    entities = coverage_of(observed.services.graph, model=observed.services.model).entities
     expect(page.get_by_text(f"All {entities} entities have a valid vector.")).to_be_visible()
     pictures.take(page, "checks")

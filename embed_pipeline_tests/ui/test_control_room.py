@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from embed_pipeline.defs.build import build_definitions
 from embed_pipeline.settings import load_settings
+from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
 from embed_pipeline_tests.defs.dev_server import within
 from embed_pipeline_tests.openai_server import OpenAIServer
 from embed_pipeline_tests.ui.control_room import MOST_INPUTS, ControlRoom
@@ -57,7 +58,9 @@ def test_embed_job_is_launched_from_the_launchpad_and_succeeds(
     pictures.take(page, "run")
     status = control_room.services.jobs.get_queue_status()
     assert (status.pending, status.processing, status.failed) == (0, 0, 0)
-    assert control_room.services.graph.coverage(model=control_room.services.model).percent == 100
+    assert (
+        coverage_of(control_room.services.graph, model=control_room.services.model).percent == 100
+    )
 
 
 def test_ui_lists_the_jobs(page: Page, control_room: ControlRoom, pictures: Pictures) -> None:

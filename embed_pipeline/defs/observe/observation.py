@@ -28,6 +28,7 @@ from embed_pipeline.defs.op import LANE, Stopwatch, job_of, pipeline_op
 from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.usecases.insight.coverage import QueueState, quick_coverage, read_queue_state
+from embed_pipeline.usecases.insight.forecast import Forecast, read_forecast
 from embed_pipeline.worker.context import Services
 
 
@@ -46,7 +47,8 @@ def observe(
     _report(context, results)
     with _failing_check(context, COVERAGE, "graph"):
         coverage = quick_coverage(services)
-    _write_coverage(context, coverage, state, model=services.model)
+        forecast = read_forecast(services, state.status)
+    _write_coverage(context, coverage, state, forecast, model=services.model)
     results.append(check_coverage(coverage, state, config))
     _report(context, results[-1:])
     failed = {str(result.check_name): result.description for result in results if not result.passed}
@@ -122,7 +124,12 @@ def _failing_check(
 
 
 def _write_coverage(
-    context: dg.OpExecutionContext, coverage: Coverage, state: QueueState, *, model: str
+    context: dg.OpExecutionContext,
+    coverage: Coverage,
+    state: QueueState,
+    forecast: Forecast,
+    *,
+    model: str,
 ) -> None:
     """Materialize only if vectors may have changed, so that downstream assets can follow.
 
@@ -131,6 +138,9 @@ def _write_coverage(
     progress = progress_since_last_event(context.instance, ENTITY_EMBEDDINGS, state)
     event = dg.AssetMaterialization if progress.completed else dg.AssetObservation
     figures = coverage_figures(coverage, state, progress, model=model)
+    figures["left"] = forecast.left
+    if forecast.eta is not None:
+        figures["done in (minutes)"] = round(forecast.eta.total_seconds() / 60, 1)
     context.log_event(event(ENTITY_EMBEDDINGS, metadata=figures))
 
 

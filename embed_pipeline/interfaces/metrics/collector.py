@@ -59,6 +59,8 @@ GAUGES = {
     "entities": ("Valid entities of the graph.", ()),
     "entity_vectors": ("Valid entities by the state of their vector.", ("state",)),
     "coverage_ratio": ("Share of entities with text that have a vector.", ("model",)),
+    "work_left": ("Live jobs, and entities without a vector that have no job.", ()),
+    "eta_seconds": ("Until nothing is left, at the rate of the last minutes.", ()),
     "audit_age_seconds": ("Since the end of the last complete audit.", ()),
     "audit_duration_seconds": ("How long the last complete audit took.", ()),
 }
@@ -89,6 +91,10 @@ class StoreCollector(Collector):
             gauges |= _queue(reading.queue) | _budget(reading.queue)
         if reading.coverage is not None:
             gauges |= _graph(reading.coverage, reading.model)
+        if reading.forecast is not None:
+            eta = reading.forecast.eta
+            gauges["work_left"] = reading.forecast.left
+            gauges["eta_seconds"] = None if eta is None else eta.total_seconds()
         info = _family("info")
         info.add_metric([__version__, reading.model], 1)
         yield info

@@ -18,6 +18,7 @@ from embed_pipeline.domain.window import Allowance, RateLimit
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.usecases.insight.coverage import quick_coverage
+from embed_pipeline.usecases.insight.forecast import Forecast, read_forecast
 from embed_pipeline.worker.context import Services
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ class Reading:
     model: str
     queue: QueueReading | None
     coverage: Coverage | None
+    forecast: Forecast | None
 
 
 class Reader:
@@ -71,6 +73,9 @@ class Reader:
         self._problems: dict[str, str] = {}
         clock = clock or services.clock
         self._status = Cached(services.jobs.get_queue_status, for_=counts_every, clock=clock)
+        self._forecast = Cached(
+            lambda: read_forecast(services, self._status()), for_=counts_every, clock=clock
+        )
         self._coverage = Cached(lambda: quick_coverage(services), for_=counts_every, clock=clock)
 
     def read(self) -> Reading:
@@ -78,7 +83,13 @@ class Reader:
         with ThreadPoolExecutor(max_workers=1) as beside:
             coverage = beside.submit(self._unless_down, "graph", self._coverage)
             queue = self._unless_down("queue", self._read_queue)
-            return Reading(model=self._services.model, queue=queue, coverage=coverage.result())
+            counted = coverage.result()
+            # It needs both databases, and has nothing to add about one that is down.
+            is_up = queue is not None and counted is not None
+            forecast = self._unless_down("graph", self._forecast) if is_up else None
+            return Reading(
+                model=self._services.model, queue=queue, coverage=counted, forecast=forecast
+            )
 
     def _unless_down(self, database: str, read: Callable[[], T]) -> T | None:
         try:

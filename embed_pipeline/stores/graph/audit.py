@@ -19,12 +19,14 @@ from embed_pipeline.domain.partition import (
     AuditRecord,
     Labels,
 )
+from embed_pipeline.errors import StoreOverloaded
 from embed_pipeline.stores.encoding import from_ms, plain, time_or_none
 from embed_pipeline.stores.graph.discovery import START, DiscoveryVerbs
 from embed_pipeline.stores.graph.labels import change_of, is_right
 from embed_pipeline.stores.graph.models import find_model, property_of
 from embed_pipeline.stores.graph.transaction import (
     Change,
+    Examined,
     GraphTransaction,
     Known,
     Uids,
@@ -47,24 +49,30 @@ class AuditVerbs(DiscoveryVerbs):
     ) -> AuditPage:
         check_limit(size)
 
-        def read(tx: GraphTransaction) -> tuple[ModelRecord | None, list[Known]]:
-            record = find_model(tx, model)
-            statement, of = tx.statements.NEXT_WITH_LABELS, property_of(record)
-            return record, tx.known(statement, of=of, after=after or START, size=size)
+        def read(tx: GraphTransaction) -> tuple[ModelRecord | None, Examined]:
+            record, start = find_model(tx, model), after or START
+            return record, tx.examine(of=property_of(record), model=model, after=start, size=size)
 
-        record, page = self._graph.read(read)
-        found = {known.entity.uid: _finding(known, record) for known in page}
+        try:
+            record, page = self._graph.read(read)
+        except StoreOverloaded:
+            if size == 1:
+                raise
+            # Texts may be megabytes long.
+            return self.audit_page(
+                model=model, after=after, size=size // 2, repair=repair, sample=sample
+            )
+        found = dict.fromkeys(page.right, "embedded")
+        found |= {known.entity.uid: _finding(known, record) for known in page.others}
         if record is not None and sample:
             found |= self._check_sample(found, record, size=sample, repair=repair)
-        is_last = len(page) < size
         counts = AuditCounts(**Counter(found.values()))
         if repair and record is not None:
-            changes = self._set_right([k.entity.uid for k in page if not is_right(k, record)])
-            counts += _counted_changes(changes)
-        if is_last:
+            wrong = [k.entity.uid for k in page.others if not is_right(k, record)]
+            counts += _counted_changes(self._set_right(wrong))
+        if page.last is None:
             counts += self._graph.end_audit(of=property_of(record), repair=repair)
-        next_after = None if is_last else page[-1].entity.uid
-        return AuditPage(**asdict(counts), next_after=next_after)
+        return AuditPage(**asdict(counts), next_after=page.last)
 
     def _check_sample(
         self, found: Findings, record: ModelRecord, *, size: int, repair: bool

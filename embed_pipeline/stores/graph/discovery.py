@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from embed_pipeline.domain.embedding import (
     Bookmark,
-    Candidate,
     Discovery,
     ModelRecord,
-    Page,
     VectorDefect,
     check_limit,
     defect_of,
 )
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import Coverage, PartitionCounts
+from embed_pipeline.domain.partition import PartitionCounts
 from embed_pipeline.stores.graph.labels import LabelVerbs, is_right
 from embed_pipeline.stores.graph.models import find_model, property_of
-from embed_pipeline.stores.graph.transaction import GraphTransaction, Known, Statements
+from embed_pipeline.stores.graph.transaction import GraphTransaction, Known
 
 PAGE = 500
 """Rows of a page whose size the caller did not choose: texts can be long, so memory stays small."""
@@ -35,8 +32,6 @@ START = EntityUid("")
 """Every key is a string that is not empty; nodes with another key are not entities."""
 
 LACKING = frozenset(VectorDefect) - {VectorDefect.STALE}
-
-Classified = tuple[Entity, VectorDefect | None]
 
 
 class DiscoveryVerbs(LabelVerbs):
@@ -133,64 +128,21 @@ class DiscoveryVerbs(LabelVerbs):
     def mark_changed(self) -> int:
         return self._graph.mark_changed()
 
-    def walk(
-        self, *, model: str, defects: Collection[VectorDefect], after: EntityUid | None, size: int
-    ) -> Page:
-        check_limit(size)
-        page = self._next(model, after=after or START, size=size)
-        return Page(
-            candidates=tuple(
-                Candidate(entity=e, defect=defect)
-                for e, defect in page
-                if defect is not None and defect in defects
-            ),
-            examined=len(page),
-            next_after=page[-1][0].uid if len(page) == size else None,
-        )
-
-    def coverage(self, *, model: str) -> Coverage:
-        """Page by page: no transaction lasts, and none holds the whole graph in memory."""
-        counts: Counter[VectorDefect | None] = Counter()
-        last: EntityUid | None = START
-        while last is not None:
-            page = self._next(model, after=last, size=PAGE)
-            counts.update(defect for _, defect in page)
-            last = page[-1][0].uid if len(page) == PAGE else None
-        return Coverage(
-            entities=counts.total(),
-            embedded=counts[None],
-            missing=counts[VectorDefect.MISSING],
-            stale=counts[VectorDefect.STALE],
-            wrong_model=counts[VectorDefect.WRONG_MODEL],
-            wrong_dimension=counts[VectorDefect.WRONG_DIMENSION],
-        )
-
     def classify(
         self, uids: Sequence[EntityUid], *, model: str
     ) -> Mapping[EntityUid, VectorDefect | None]:
         if not uids:
             return {}
-        asked = sorted(set(uids))
-        found = self._classified(model, lambda known: known.READ_WITH_FACTS, uids=asked)
-        return {entity.uid: defect for entity, defect in found if entity.is_valid}
 
-    def _next(self, model: str, *, after: EntityUid, size: int) -> list[Classified]:
-        """The next valid entities by key."""
-        return self._classified(model, lambda known: known.NEXT_WITH_FACTS, after=after, size=size)
-
-    def _classified(
-        self, model: str, choose: Callable[[Statements], str], **asked: object
-    ) -> list[Classified]:
-        """Entities and the defects of their vectors, by the texts as they are now.
-
-        No stored hash of the text is trusted: another program may have changed the text alone.
-        """
-
-        def read(tx: GraphTransaction) -> list[Classified]:
+        def read(tx: GraphTransaction) -> Mapping[EntityUid, VectorDefect | None]:
             record = find_model(tx, model)
-            of = property_of(record)
-            found = tx.known(choose(tx.statements), of=of, **asked)
-            return [(one.entity, defect_of(one.entity, one.facts[of], record)) for one in found]
+            of, asked = property_of(record), sorted(set(uids))
+            found = tx.known(tx.statements.READ_WITH_FACTS, of=of, uids=asked)
+            return {
+                one.entity.uid: defect_of(one.entity, one.facts[of], record)
+                for one in found
+                if one.entity.is_valid
+            }
 
         return self._graph.read(read)
 

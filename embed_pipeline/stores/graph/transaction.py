@@ -51,7 +51,6 @@ class Statements(Protocol):
     FIND_BY_NAME: str
     SOFT_DELETE: str
     READ_WITH_FACTS: str
-    NEXT_WITH_FACTS: str
     NEXT_WITH_LABELS: str
     MARKED_WITH_FACTS: str
     MARKED_AMONG: str
@@ -77,6 +76,16 @@ class Known:
     entity: Entity
     facts: Mapping[str, VectorFacts | None]
     labels: Labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """A page of the audit: those that are embedded, current and labelled so, and all others."""
+
+    right: Uids = ()
+    others: Sequence[Known] = ()
+    last: EntityUid | None = None
+    """None at the end of the graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,12 +128,6 @@ class GraphTransaction(ABC):
         """Values of other programs are read as they are; any end of validity ends it."""
 
     @abstractmethod
-    def facts_of(self, row: Row) -> VectorFacts | None: ...
-
-    @abstractmethod
-    def labels_of(self, row: Row, *, of: str) -> Labels: ...
-
-    @abstractmethod
     def vector_of(self, row: Row) -> StoredVector: ...
 
     def entities(
@@ -132,15 +135,9 @@ class GraphTransaction(ABC):
     ) -> list[Entity]:
         return [self.entity_of(row) for row in self.all(statement, of=of, **parameters)]
 
+    @abstractmethod
     def known(self, statement: str, *, of: str, **parameters: object) -> list[Known]:
-        return [self.known_of(row, of=of) for row in self.all(statement, of=of, **parameters)]
-
-    def known_of(self, row: Row, *, of: str) -> Known:
-        return Known(
-            entity=self.entity_of(row),
-            facts={of: self.facts_of(row)},
-            labels=self.labels_of(row, of=of),
-        )
+        """The entities that a statement finds, in its order."""
 
     # -- entities ---------------------------------------------------------------------------
 
@@ -174,6 +171,11 @@ class GraphTransaction(ABC):
 
         A backend that passes by other entities cheaply may ignore the window.
         """
+
+    def examine(self, *, of: str, model: str, after: EntityUid, size: int) -> Examined:
+        """The next entities by key, valid or not; a backend may tell the right ones faster."""
+        page = self.known(self.statements.NEXT_WITH_LABELS, of=of, after=after, size=size)
+        return Examined(others=page, last=page[-1].entity.uid if len(page) == size else None)
 
     # -- vectors and models -----------------------------------------------------------------
 

@@ -112,9 +112,22 @@ def check_queue_state(services: Services) -> Sequence[CheckResult]:
     breakers = (services.jobs.breakers.read(name) for name in (GRAPH, services.provider.name))
     return [
         state,
+        *_check_statuses(services),
         *(
             note("work", f"{breaker.name} does not answer ({breaker.reason}); it is retried")
             for breaker in breakers
             if breaker.is_open
         ),
+    ]
+
+
+def _check_statuses(services: Services) -> Sequence[CheckResult]:
+    if not (other := services.jobs.get_queue_status().other):
+        return []
+    return [
+        note(
+            "work",
+            f"{other:,} jobs have a status that is none of ours, so no worker takes them",
+            "Set their property `status` to pending, or delete them.",
+        )
     ]

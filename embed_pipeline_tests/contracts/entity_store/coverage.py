@@ -10,6 +10,7 @@ from embed_pipeline_tests.contracts.entity_store.scene import (
     GraphBackend,
     add,
     add_embedded,
+    coverage_of,
     embed,
     new,
     stored,
@@ -33,7 +34,7 @@ class CoverageContract:
         backend.drop_vector(uid(4))
         store.soft_delete(uids([5, 12]))
 
-        coverage = store.coverage(model=MODEL)
+        coverage = coverage_of(store, model=MODEL)
 
         assert coverage == Coverage(
             entities=12, embedded=4, missing=4, stale=2, wrong_model=1, wrong_dimension=1
@@ -48,16 +49,16 @@ class CoverageContract:
 
         embed(store, stored(store, uid(1)), stored(store, uid(2)))
 
-        assert store.coverage(model=MODEL).percent == 100
+        assert coverage_of(store, model=MODEL).percent == 100
 
     def test_graph_larger_than_a_page_is_counted_exactly(self, store: EntityStore) -> None:
         add_embedded(store, *range(700))
         add(store, *range(700, 1300))
 
-        coverage = store.coverage(model=MODEL)
+        coverage = coverage_of(store, model=MODEL)
 
         assert (coverage.entities, coverage.embedded, coverage.missing) == (1300, 700, 600)
 
     def test_empty_graph_has_no_percentage(self, store: EntityStore) -> None:
-        assert store.coverage(model=MODEL) == Coverage()
-        assert store.coverage(model=MODEL).percent is None
+        assert coverage_of(store, model=MODEL) == Coverage()
+        assert coverage_of(store, model=MODEL).percent is None

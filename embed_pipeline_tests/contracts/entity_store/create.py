@@ -14,6 +14,7 @@ from embed_pipeline_tests.contracts.entity_store.scene import (
     GraphBackend,
     add,
     add_embedded,
+    coverage_of,
     new,
     register,
     stored,
@@ -194,7 +195,7 @@ class ReadContract:
 
         assert [found[entity.uid].is_valid for entity in (one, two)] == [False, True]
         assert (report.gone, report.written) == ((one.uid,), (two.uid,))
-        assert store.coverage(model=MODEL).entities == 1
+        assert coverage_of(store, model=MODEL).entities == 1
         assert store.soft_delete([one.uid]) == ()
 
     def test_end_of_validity_is_read_as_its_time(

@@ -16,7 +16,7 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity, NewEntity, TextValue
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import Labels
+from embed_pipeline.domain.partition import AuditCounts, Coverage, Labels
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline_tests.clocks import FakeClock
 
@@ -59,6 +59,8 @@ class GraphBackend(Protocol):
     def set_state(self, model: str, state: ModelState) -> None: ...
 
     def is_marked(self, uid: EntityUid) -> bool: ...
+
+    def has_vector(self, uid: EntityUid, *, model: str | None = None) -> bool: ...
 
     def labels_of(self, uid: EntityUid) -> Labels:
         """As far as the first model's vectors are concerned."""
@@ -125,3 +127,23 @@ def stored(store: EntityStore, key: EntityUid) -> Entity:
 
 def keys(entities: Iterable[Entity]) -> list[EntityUid]:
     return [entity.uid for entity in entities]
+
+
+def coverage_of(store: EntityStore, *, model: str = MODEL) -> Coverage:
+    """Counted entity by entity, with the numbers of every vector; nothing is repaired."""
+    found, after = AuditCounts(), EntityUid("")
+    while True:
+        page = store.audit_page(model=model, after=after, size=500, repair=False, sample=500)
+        found += page
+        if page.next_after is None:
+            break
+        after = page.next_after
+    return Coverage(
+        entities=found.examined - found.excluded,
+        embedded=found.embedded,
+        missing=found.missing,
+        stale=found.stale,
+        wrong_model=found.wrong_model,
+        wrong_dimension=found.wrong_dimension,
+        nothing_to_embed=found.nothing_to_embed,
+    )

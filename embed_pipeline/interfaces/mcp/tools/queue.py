@@ -52,6 +52,8 @@ class StatusAnswer(Answer):
     """Jobs that completed and are not cleaned up yet."""
     failed: int
     """Jobs that failed and are not cleaned up yet."""
+    other: int
+    """Jobs in another status, which another program has written; no worker takes them."""
     queue: SwitchState
     """Whether workers may take jobs."""
     idle_because: str | None

@@ -16,17 +16,17 @@ from embed_pipeline.domain.embedding import (
     FIRST_PROPERTY,
     ModelRecord,
     StoredVector,
-    VectorFacts,
     VectorWrite,
     embedded_label,
 )
 from embed_pipeline.domain.entity import Entity, EntityMapping
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import NO_KEY, AuditCounts, Labels
+from embed_pipeline.domain.partition import NO_KEY, AuditCounts
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
 from embed_pipeline.errors import PageTooLarge
 from embed_pipeline.stores.graph.transaction import (
     Change,
+    Examined,
     GraphDatabase,
     GraphTransaction,
     Known,
@@ -78,8 +78,9 @@ class Neo4jGraphTransaction(GraphTransaction):
     def entity_of(self, row: Row) -> Entity:
         return rows.entity_of(row["entity"], self._mapping)
 
-    def facts_of(self, row: Row) -> VectorFacts | None:
-        return rows.facts_of(row["facts"])
+    def known(self, statement: str, *, of: str, **parameters: object) -> list[Known]:
+        found = self._collected(statement, of=of, **parameters)
+        return [self._known(entity, [facts], labels, of=[of]) for entity, facts, labels in found]
 
     def vector_of(self, row: Row) -> StoredVector:
         return rows.stored_vector(row)
@@ -91,13 +92,9 @@ class Neo4jGraphTransaction(GraphTransaction):
             for values in self._collected(cypher.READ_ENTITIES, uids=part)
         ]
 
-    def labels_of(self, row: Row, *, of: str) -> Labels:
-        return rows.labels_of(row["labels"], of=[of])
-
     def create_missing(self, changes: Sequence[Change], *, of: str) -> list[Known]:
         changed = [rows.change_row(change, self._mapping) for change in changes]
-        found = self._collected(cypher.CREATE_MISSING, of=of, rows=changed)
-        return [self._known(entity, [facts], labels, of=[of]) for entity, facts, labels in found]
+        return self.known(cypher.CREATE_MISSING, of=of, rows=changed)
 
     def lock_entities(
         self, uids: Uids, *, of: Sequence[str], create: bool = False, measure: bool = True
@@ -135,6 +132,18 @@ class Neo4jGraphTransaction(GraphTransaction):
         (row,) = self.all(statement, of=of, after=after, size=size, window=window)
         found = [self._known(e, [facts], labels, of=[of]) for e, facts, labels in row["found"]]
         return found, row["last"] if row["examined"] == window else None
+
+    def examine(self, *, of: str, model: str, after: EntityUid, size: int) -> Examined:
+        found = self._collected(cypher.NEXT_WITH_LABELS, of=of, after=after, size=size)
+        label, right, others = embedded_label(of), [], []
+        for values in found:
+            if rows.is_right(values, label=label, model=model):
+                right.append(values[0][0])
+            else:
+                entity, facts, labels = values
+                others.append(self._known(entity, [facts], labels, of=[of]))
+        last = found[-1][0][0] if len(found) == size else None
+        return Examined(right=right, others=others, last=last)
 
     def write_vectors(
         self, writes: Sequence[VectorWrite], *, record: ModelRecord, unmark: Collection[EntityUid]

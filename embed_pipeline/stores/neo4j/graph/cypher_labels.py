@@ -1,4 +1,7 @@
-"""Statements that count entities by their labels, and find those that need something."""
+"""Statements that count entities by their labels, and find those that need something.
+
+Pages are one row each: the driver takes longer over a row than over what is in it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ MARKED_WITH_FACTS = """
 MATCH (e:{marker}) USING INDEX SEEK e:{marker}({key})
 WHERE e.{key} > $after AND e:{entity}
 WITH e ORDER BY e.{key} LIMIT $size
-RETURN {read}, {facts}, {labels}
+WITH {read}, {facts}, {labels}
+RETURN collect([entity, facts, labels]) AS found
 """
 
 MARKED_AMONG = """
@@ -25,7 +29,8 @@ MISSING = """
 MATCH (e:{missing}) USING SCAN e:{entity}
 WHERE e.{key} > $after
 WITH e ORDER BY e.{key} LIMIT $size
-RETURN {read}, {unmeasured}, {labels}
+WITH {read}, {unmeasured}, {labels}
+RETURN collect([entity, facts, labels]) AS found
 """
 
 # A window of keys, and what is missing in it.
@@ -42,24 +47,19 @@ RETURN size(seen) AS examined, seen[-1].{key} AS last, COLLECT {{
 }} AS found
 """
 
-NEXT_WITH_FACTS = """
-MATCH (e:{entity}) USING INDEX SEEK e:{entity}({key})
-WHERE e.{key} > $after AND e.{valid_to} IS NULL
-WITH e ORDER BY e.{key} LIMIT $size
-RETURN {read}, {facts}, {labels}
-"""
-
 NEXT_WITH_LABELS = """
 MATCH (e:{entity}) USING INDEX SEEK e:{entity}({key})
 WHERE e.{key} > $after
 WITH e ORDER BY e.{key} LIMIT $size
-RETURN {read}, {unmeasured}, {labels}
+WITH {read}, {unmeasured}, {labels}
+RETURN collect([entity, facts, labels]) AS found
 """
 
 READ_WITH_FACTS = """
 UNWIND $uids AS uid
 MATCH (e:{entity} {{{key}: uid}}) WHERE e.{valid_to} IS NULL
-RETURN {read}, {facts}, {labels}
+WITH {read}, {facts}, {labels}
+RETURN collect([entity, facts, labels]) AS found
 """
 
 # -- labels ---------------------------------------------------------------------------------

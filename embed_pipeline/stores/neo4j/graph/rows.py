@@ -22,7 +22,13 @@ from embed_pipeline.domain.embedding import (
     VectorWrite,
     embedded_label,
 )
-from embed_pipeline.domain.entity import Entity, EntityMapping, TextValue
+from embed_pipeline.domain.entity import (
+    Entity,
+    EntityMapping,
+    TextValue,
+    embedding_text,
+    version_of,
+)
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import Labels
 from embed_pipeline.stores.encoding import INVALID_TIME
@@ -72,6 +78,24 @@ def labels_of(values: Sequence[Any], *, of: Collection[str]) -> Labels:
         marked=MARKER in names,
         queued=QUEUED in names,
     )
+
+
+def is_right(values: Sequence[Any], *, label: str, model: str) -> bool:
+    """Whether the entity is embedded, current and labelled so, by what is sent of it.
+
+    An audit meets mostly those: nothing is made of them.
+    """
+    (_uid, _name, _type, valid_to, *texts), facts, (names, _reason) = values
+    if names != [label] or not facts or facts[0] != model or valid_to is not None:
+        return False
+    text = embedding_text(texts) if all(map(_is_plain, texts)) else ""
+    return bool(text) and facts[1] == version_of(text)
+
+
+def _is_plain(value: object) -> bool:
+    if type(value) is list:
+        return all(type(item) is str for item in value)
+    return value is None or type(value) is str
 
 
 def change_row(change: Change, mapping: EntityMapping) -> Row:
@@ -161,7 +185,8 @@ def _text_of(value: object) -> TextValue:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return tuple(text for item in value if (text := _as_text(item)) is not None)
+        texts = (item if type(item) is str else _as_text(item) for item in value)
+        return tuple(text for text in texts if text is not None)
     return _as_text(value)
 
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from embed_pipeline.domain.job import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY, JobId
-from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row
+from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
 from embed_pipeline.stores.neo4j.queue.cypher import adoption as cypher
-from embed_pipeline.stores.neo4j.queue.cypher import recovery
 from embed_pipeline.stores.neo4j.queue.session import Session
+from embed_pipeline.stores.queue.maintenance import PAGE
 from embed_pipeline.stores.queue.transaction import Transaction
 
 SAMPLE = 2_000
-"""Jobs that one call reads."""
-
-_PLACE = "recovery"
-"""The document that remembers where the last call stopped."""
+"""The newest jobs, which are read first to find those of another program."""
 
 
 def terms(max_attempts: int) -> dict[str, int]:
@@ -28,47 +25,35 @@ def terms(max_attempts: int) -> dict[str, int]:
     }
 
 
-class Survey:
-    """Reads the jobs, a sample at each call, for what no index would find.
-
-    That is jobs without an end of lease, and jobs that were written after set-up without our
-    fields, which are adopted. It remembers where it stopped, so that every job has its turn.
-    """
+class Adoption:
+    """Brings jobs that another program has written or changed into our indexes."""
 
     def __init__(self, session: Session, transaction: Transaction, *, max_attempts: int) -> None:
         self._session = session
         self._transaction = transaction
         self._max_attempts = max_attempts
 
-    def next_unended(self) -> list[JobId]:
-        after, seen = self._read_sample()
-        self._move_on(after, seen)
-        return list(seen["unended"])
+    def adopt_page(self) -> bool:
+        """Whether more may be left. Costs a few index seeks if there is nothing to adopt."""
+        found = self._session.one(cypher.FIND_CHANGED, page=PAGE)
+        places = [*found["changed"], *self._find_new(found["new"])]
+        if places:
+            adopted = self._session.one(
+                cypher.ADOPT_THESE, places=places, **terms(self._max_attempts)
+            )["adopted"]
+            self._session.all(cypher.SET_ASIDE, places=places)
+            self._report(adopted)
+        return len(found["changed"]) >= PAGE or found["new"] > len(places) - len(found["changed"])
 
-    def has_unended(self) -> bool:
-        """Where there is one the place stays, so that the next recovery reads there."""
-        after, seen = self._read_sample()
-        if not seen["unended"]:
-            self._move_on(after, seen)
-        return bool(seen["unended"])
+    def _find_new(self, count: int) -> list[str]:
+        """Among the newest nodes, where they usually are, otherwise among all."""
+        if count <= 0:
+            return []
+        places = self._session.all(cypher.FIND_NEWEST, sample=SAMPLE, page=PAGE)
+        return [row["place"] for row in places or self._session.all(cypher.FIND_NEW, page=PAGE)]
 
-    def _read_sample(self) -> tuple[str, Row]:
-        place = self._transaction.state(_PLACE)
-        after = place["after"] if place else ""
-        seen = self._session.one(recovery.READ_SAMPLE, after=after, sample=SAMPLE)
-        if seen["foreign"]:
-            self._adopt(seen["foreign"])
-        return after, seen
-
-    def _move_on(self, after: str, seen: Row) -> None:
-        """Round and round; a short queue is seen as a whole."""
-        following = seen["last"] if seen["jobs_read"] == SAMPLE else ""
-        if following != after:
-            self._transaction.set_state(_PLACE, {"after": following})
-
-    def _adopt(self, job_ids: Sequence[JobId]) -> None:
-        adopted = self._session.one(cypher.ADOPT_THESE, ids=job_ids, **terms(self._max_attempts))
-        if job_ids := adopted["adopted"]:
+    def _report(self, job_ids: Sequence[JobId]) -> None:
+        if job_ids:
             self._transaction.record("jobs.adopted", job_ids=job_ids)
             self._transaction.announce("jobs.adopted", count=len(job_ids), job_ids=job_ids)
 

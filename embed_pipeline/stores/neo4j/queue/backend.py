@@ -115,5 +115,9 @@ class Neo4jQueue(QueueDatabase):
     def read(self, work: Callable[[Neo4jReading], T]) -> T:
         return self.database.read(lambda tx: work(Neo4jReading(Session(tx, self._clock))))
 
+    def adopt_page(self) -> bool:
+        """Adopt jobs of another program; whether more may be left."""
+        return self.write(lambda transaction: transaction.jobs.adoption.adopt_page())
+
     def close(self) -> None:
         self.database.close()

@@ -21,7 +21,7 @@ from embed_pipeline.domain.transition import JobChanges
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.encoding import STATUSES, failure_fields, to_ms
 from embed_pipeline.stores.neo4j.queue import rows
-from embed_pipeline.stores.neo4j.queue.adoption import Survey
+from embed_pipeline.stores.neo4j.queue.adoption import Adoption
 from embed_pipeline.stores.neo4j.queue.cypher import jobs as cypher
 from embed_pipeline.stores.neo4j.queue.cypher import leased, recovery
 from embed_pipeline.stores.neo4j.queue.reader import Neo4jJobReader
@@ -35,7 +35,7 @@ class Neo4jJobs(Neo4jJobReader, JobTable):
     def __init__(self, session: Session, transaction: Transaction, *, max_attempts: int) -> None:
         super().__init__(session)
         self._transaction = transaction
-        self.survey = Survey(session, transaction, max_attempts=max_attempts)
+        self.adoption = Adoption(session, transaction, max_attempts=max_attempts)
 
     def lock_by_keys(self, keys: Sequence[JobKey]) -> Mapping[JobKey, KnownJob]:
         found = self._session.locked(cypher.LOCK_BY_KEYS, keys=[list(key) for key in keys])
@@ -64,9 +64,11 @@ class Neo4jJobs(Neo4jJobReader, JobTable):
     def view_for_lease(
         self, *, owner: str, token: str, model: str, documents: Sequence[str]
     ) -> LeaseView:
-        seen = self._session.locked(
-            cypher.VIEW_FOR_LEASE, names=documents, owner=owner, token=token, model=model
-        )
+        asked = {"names": documents, "owner": owner, "token": token, "model": model}
+        seen = self._session.locked(cypher.VIEW_FOR_LEASE, **asked)
+        if seen["has_foreign"]:
+            self.adoption.adopt_page()
+            seen = self._session.locked(cypher.VIEW_FOR_LEASE, **asked)
         return LeaseView(
             documents=rows.documents_of(seen["states"]),
             held=[rows.job_of(node) for node in seen["held"]],
@@ -129,11 +131,11 @@ class Neo4jJobs(Neo4jJobReader, JobTable):
         return self._lock(leased.LOCK_HELD_JOBS, **_held(lease, job_ids))
 
     def lock_stale(self, *, limit: int) -> list[EmbedJob]:
-        unended = self.survey.next_unended()
-        return self._lock(recovery.LOCK_STALE_JOBS, unended=unended, limit=limit)
+        return self._lock(recovery.LOCK_STALE_JOBS, limit=limit)
 
     def lock_owned(self, owner: str, *, limit: int) -> list[EmbedJob]:
-        return self._lock(recovery.LOCK_JOBS_OF_OWNER, owner=owner, limit=limit)
+        tokens = [lease["token"] for lease in self._leases() if lease["owner"] == owner]
+        return self._lock(recovery.LOCK_JOBS_OF_OWNER, owner=owner, tokens=tokens, limit=limit)
 
     def retry_failed(self, *, category: ErrorCategory | None, limit: int) -> list[JobId]:
         found = self._session.one(recovery.RETRY_FAILED, category=category, limit=limit)

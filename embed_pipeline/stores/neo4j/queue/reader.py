@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from embed_pipeline.domain.health import MOST_SILENT
@@ -16,6 +17,7 @@ from embed_pipeline.domain.job import (
 )
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.encoding import time_or_none, to_ms
+from embed_pipeline.stores.neo4j.driver.database import Row
 from embed_pipeline.stores.neo4j.queue import rows
 from embed_pipeline.stores.neo4j.queue.cypher import queries as cypher
 from embed_pipeline.stores.neo4j.queue.session import Session
@@ -34,25 +36,26 @@ class Neo4jJobReader(JobReader):
         return time_or_none(self._session.one(cypher.NEXT_DUE, model=model)["due"])
 
     def has_stale(self) -> bool:
-        return bool(self._session.one(cypher.HAS_EXPIRED)["found"])
+        return bool(self._session.one(cypher.HAS_STALE)["found"])
 
     def silent(self, *, beaten_before: datetime, lock_until: datetime) -> list[EmbedJob]:
         bounds = {"beaten_before": to_ms(beaten_before), "lock_until": to_ms(lock_until)}
         return self._jobs(cypher.SILENT_JOBS, **bounds, limit=MOST_SILENT)
 
     def live_owners(self) -> frozenset[str]:
-        """From owner to owner along the index, instead of reading all their jobs."""
-        owners: set[str] = set()
+        return frozenset(lease["owner"] for lease in self._leases() if lease["alive"])
+
+    def _leases(self) -> Iterator[Row]:
+        """From lease to lease along the index, instead of reading all their jobs."""
         after = ""
-        while found := self._session.all(cypher.NEXT_OWNER, after=after):
-            after = found[0]["owner"]
-            if found[0]["alive"]:
-                owners.add(after)
-        return frozenset(owners)
+        while found := self._session.all(cypher.NEXT_LEASE, after=after):
+            yield found[0]
+            after = found[0]["token"]
 
     def count_by_status(self) -> QueueStatus:
-        found = self._session.all(cypher.COUNT_BY_STATUS)
-        return QueueStatus(**{row["status"]: row["jobs"] for row in found})
+        found = self._session.one(cypher.COUNT_BY_STATUS)
+        counts = dict(found["counts"])
+        return QueueStatus(**counts, other=max(found["total"] - sum(counts.values()), 0))
 
     def count_live(self, *, model: str, limit: int) -> Live:
         found = self._session.all(cypher.COUNT_LIVE, model=model, limit=limit)

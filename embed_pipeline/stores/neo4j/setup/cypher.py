@@ -38,21 +38,32 @@ def _index(name: str, label: str, *properties: str) -> Rule:
 QUEUE_RULES = (
     _unique("embedjob_id", "EmbedJob", "id"),
     _unique("embedjob_key", "EmbedJob", "entity_uid", "model", "version"),
-    # A change of status should touch few of these: each holds one kind of jobs, because one of
-    # its properties is null for all others (rank, end of lease, holder, end).
+    # The seed's own: whoever asks for a status finds it here, and counts need no job.
+    _index("embedjob_by_status", "EmbedJob", "status"),
+    # A change of status should touch few of the others: each holds one kind of jobs, because only
+    # these have one of its properties (rank, end of lease, token, end).
     # Equality down to the due time, so that a lease seeks and never walks deferred jobs.
     _index("embedjob_ready", "EmbedJob", "status", "model", "rank", "tier", "available_at"),
     _index("embedjob_expiry", "EmbedJob", "status", "lock_until"),
     # With the id, so that the history pages through jobs that ended in the same millisecond.
-    _index("embedjob_ended_id", "EmbedJob", "status", "processed_at", "id"),
-    _index("embedjob_holder", "EmbedJob", "lock_owner", "lease_token"),
+    _index("embedjob_ended_at", "EmbedJob", "status", "ended_at", "id"),
+    _index("embedjob_lease", "EmbedJob", "status", "lease_token"),
+    # Jobs of another program that no worker can take.
+    _index("embedjob_set_aside", "EmbedJob", "status", "set_aside"),
     _index("queueevent_at", "QueueEvent", "at", "number"),
     _unique("queuelock_name", "QueueLock", "name"),
     _unique("queuestate_name", "QueueState", "name"),
     _unique("queuecounter_name", "QueueCounter", "name"),
 )
 
-RETIRED_QUEUE_INDEXES = ("embedjob_ended", "embedjob_status", "embedjob_token", "embedjob_owner")
+RETIRED_QUEUE_INDEXES = (
+    "embedjob_ended",
+    "embedjob_ended_id",
+    "embedjob_holder",
+    "embedjob_owner",
+    "embedjob_status",
+    "embedjob_token",
+)
 """Made by earlier versions, and kept up at every change of a job for nothing."""
 
 

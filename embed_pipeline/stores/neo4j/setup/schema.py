@@ -21,7 +21,7 @@ from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline.stores.neo4j.driver.error_codes import TOO_LARGE
 from embed_pipeline.stores.neo4j.graph.mapping import quoted
 from embed_pipeline.stores.neo4j.queue import adoption
-from embed_pipeline.stores.neo4j.queue.cypher.adoption import ADOPT_JOBS
+from embed_pipeline.stores.neo4j.queue.cypher.adoption import ADOPT_JOBS, TRACK_JOBS
 from embed_pipeline.stores.neo4j.setup import cypher
 from embed_pipeline.stores.neo4j.setup.cypher import (
     QUEUE_RULES,
@@ -31,7 +31,7 @@ from embed_pipeline.stores.neo4j.setup.cypher import (
 )
 from embed_pipeline.stores.neo4j.setup.labels import label_entities
 
-VERSIONS = {"queue": 4, "graph": 2}
+VERSIONS = {"queue": 5, "graph": 2}
 
 LOCKS = ("lease",)
 """Nodes that a transaction locks to be alone with its decision."""
@@ -84,6 +84,7 @@ def prepare_queue(database: Neo4jDatabase, *, max_attempts: int = 3) -> int:
         # Budgets are documents; those of before, a minute old at most, are forgotten.
         database.write(lambda tx: tx.all(cypher.DROP_BUDGET_RULE), timeout=BUILD_PATIENCE)
         database.write(lambda tx: tx.all(cypher.FORGET_BUDGETS))
+        database.autocommit(TRACK_JOBS, **adoption.terms(max_attempts))
     adopted = database.autocommit(ADOPT_JOBS, **adoption.terms(max_attempts))
 
     def finish(tx: Tx) -> None:

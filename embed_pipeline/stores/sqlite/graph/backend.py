@@ -16,12 +16,11 @@ from embed_pipeline.domain.embedding import (
     FIRST_PROPERTY,
     ModelRecord,
     StoredVector,
-    VectorFacts,
     VectorWrite,
 )
 from embed_pipeline.domain.entity import Entity, EntityMapping
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import AuditCounts, Labels
+from embed_pipeline.domain.partition import AuditCounts
 from embed_pipeline.domain.reserved_names import SQLITE, refuse_misfits
 from embed_pipeline.ports.clock import Clock, SystemClock
 from embed_pipeline.stores.encoding import to_ms
@@ -70,17 +69,21 @@ class SqliteGraphTransaction(GraphTransaction):
     def entity_of(self, row: sqlite3.Row) -> Entity:
         return rows.entity_of(row, self._mapping)
 
-    def facts_of(self, row: sqlite3.Row) -> VectorFacts | None:
-        return rows.facts_of(row)
+    def known(self, statement: str, *, of: str, **parameters: object) -> list[Known]:
+        return [
+            Known(
+                entity=rows.entity_of(row, self._mapping),
+                facts={of: rows.facts_of(row)},
+                labels=rows.labels_of(row, of=of),
+            )
+            for row in self.all(statement, of=of, **parameters)
+        ]
 
     def vector_of(self, row: sqlite3.Row) -> StoredVector:
         return rows.stored_vector(row)
 
     def read_entities(self, uids: Uids) -> list[Entity]:
         return self.entities(sql.READ_ENTITIES, uids=uids)
-
-    def labels_of(self, row: sqlite3.Row, *, of: str) -> Labels:
-        return rows.labels_of(row, of=of)
 
     def create_missing(self, changes: Sequence[Change], *, of: str) -> list[Known]:
         uids = [change.entity.uid for change in changes]

@@ -81,15 +81,6 @@ ORDER BY e.{key}
 LIMIT :size
 """
 
-NEXT_WITH_FACTS = """
-SELECT {read}, {facts}, {labels}
-FROM {entity} AS e
-LEFT JOIN embedding_vectors AS v ON v.uid = e.{key} AND v.vector_property = :property
-WHERE e.{key} > :after AND e.{valid_to} IS NULL
-ORDER BY e.{key}
-LIMIT :size
-"""
-
 # The indexes are named because without statistics the planner may walk the primary key instead.
 MARKED_WITH_FACTS = """
 SELECT {read}, {facts}, {labels}

@@ -1,13 +1,20 @@
-"""Statements that take in jobs of another program, and find those that cannot be taken in.
+"""Statements that adopt jobs of another program, and find those that cannot be adopted.
 
-They lack what our indexes are made of, or hold it in another form, and would never be found.
-Only set-up may read every job.
+They lack what our indexes are made of, or hold it in another form, or another program has changed
+the status of one of ours. Only set-up may read every job.
 """
 
 from __future__ import annotations
 
 from embed_pipeline.stores.encoding import FIRST_MS, LAST_MS
-from embed_pipeline.stores.neo4j.queue.cypher.parts import IS_FOREIGN, LOCK, NOW, TIER_AFTER_STRIKES
+from embed_pipeline.stores.neo4j.queue.cypher.parts import (
+    BY_SET_ASIDE,
+    CHANGED_JOBS,
+    LOCK,
+    NOW,
+    STATUSES,
+    TIER_AFTER_STRIKES,
+)
 
 # A job without one of these four is left alone, `adoption` names it.
 _CAN_BE_ADOPTED = """
@@ -24,9 +31,16 @@ AND all(time IN [job.created_at, job.available_at, job.lock_until, job.processed
         WHERE time IS :: INTEGER AND coalesce({FIRST_MS} <= time <= {LAST_MS}, true))
 AND job.priority IS :: INTEGER NOT NULL AND $lowest <= job.priority <= $highest
 AND CASE job.status WHEN 'pending' THEN job.rank IS NOT NULL
-                    WHEN 'processing' THEN job.lock_until IS NOT NULL
+                    WHEN 'processing' THEN NOT (job.lock_until IS NULL OR job.lease_token IS NULL)
                     WHEN 'completed' THEN job.processed_at IS NOT NULL
-                    WHEN 'failed' THEN job.processed_at IS NOT NULL ELSE true END
+                    WHEN 'failed' THEN job.processed_at IS NOT NULL ELSE false END
+"""
+
+# No property of another status, none missing of its own.
+_IS_IN_STEP = """
+[job.rank IS NOT NULL, job.lease_token IS NOT NULL, job.ended_at IS NOT NULL,
+ job.set_aside IS NOT NULL] =
+[job.status = 'pending', job.status = 'processing', job.status IN ['completed', 'failed'], false]
 """
 
 # Null for what is not a count, and for what is not a time: a text, or a number in another unit.
@@ -47,50 +61,110 @@ _TIMES = f"""
 """
 
 # A job without an end of lease is stale. One that ended at an unknown time counts as ended now, so
-# that it is kept for a whole retention.
+# that it is kept for a whole retention. One that was set back to pending starts afresh, but keeps
+# the attempts that it was given.
 _ADOPT = f"""
     {LOCK}
-    WITH job, {NOW} AS now, coalesce(toIntegerOrNull(job.priority), $priority) AS asked,
+    WITH job, {NOW} AS now,
+         coalesce(job.status = 'pending', false) AND job.ended_at IS NOT NULL AS is_reset,
+         coalesce(toIntegerOrNull(job.priority), $priority) AS asked,
          {_NUMBERS} AS numbers, {_TIMES} AS times
-    WITH job, now, numbers, times, coalesce(times[0], now) AS created_at,
+    WITH job, now, is_reset, numbers, times, coalesce(times[0], now) AS created_at,
          CASE WHEN asked < $lowest THEN $lowest
               WHEN asked > $highest THEN $highest ELSE asked END AS priority
-    SET job.priority = priority,
+    SET job:TrackedJob, job.priority = priority,
+        job.set_aside = CASE WHEN job.status IN {STATUSES} THEN null ELSE 'status' END,
         job.rank = CASE job.status WHEN 'pending' THEN -priority END,
         job.attempts = coalesce(numbers[0], 0),
         job.max_attempts = coalesce(numbers[1], $max_attempts),
-        job.strikes = numbers[2],
-        job.recoveries = numbers[3],
+        job.strikes = CASE WHEN NOT is_reset THEN numbers[2] END,
+        job.recoveries = CASE WHEN NOT is_reset THEN numbers[3] END,
         job.created_at = created_at,
         job.available_at = coalesce(times[1], created_at),
         job.lock_until = CASE job.status
             WHEN 'processing' THEN coalesce(times[2], created_at) END,
         job.processed_at = CASE WHEN job.status IN ['completed', 'failed']
             THEN coalesce(times[3], now) END,
+        job.ended_at = CASE WHEN job.status IN ['completed', 'failed']
+            THEN coalesce(times[3], now) END,
+        job.lock_owner = CASE job.status WHEN 'processing' THEN job.lock_owner END,
+        job.lease_token = CASE job.status
+            WHEN 'processing' THEN coalesce(toStringOrNull(job.lease_token), '') END,
         job.last_heartbeat_at = times[4],
         job.recovered_at = times[5]
     SET {TIER_AFTER_STRIKES}
     RETURN job.id AS id
 """
 
+# Jobs of an earlier version of this schema, which had no such mark.
+TRACK_JOBS = f"""
+MATCH (job:EmbedJob) WHERE NOT job:TrackedJob AND {_CAN_BE_ADOPTED} AND {_IS_OURS}
+CALL (job) {{
+    SET job:TrackedJob,
+        job.ended_at = CASE WHEN job.status IN ['completed', 'failed'] THEN job.processed_at END
+}} IN TRANSACTIONS OF 1000 ROWS
+"""
+
 ADOPT_JOBS = f"""
 MATCH (job:EmbedJob)
-WHERE {_CAN_BE_ADOPTED} AND NOT ({_IS_OURS})
+WHERE {_CAN_BE_ADOPTED}
+  AND NOT (job:TrackedJob AND ({_IS_OURS} AND {_IS_IN_STEP} OR job.set_aside = 'status'
+                               AND NOT coalesce(job.status IN {STATUSES}, false)))
 CALL (job) {{
 {_ADOPT}
 }} IN TRANSACTIONS OF 1000 ROWS
 RETURN count(id) AS adopted
 """
 
-# Those that came after set-up, by their ids.
+# Where jobs lie that another program has written or changed since set-up.
+FIND_CHANGED = f"""
+CALL () {{
+    {CHANGED_JOBS}
+  UNION
+    MATCH (job:EmbedJob) {BY_SET_ASIDE}
+    WHERE job.status IN {STATUSES} AND job.set_aside = 'name'
+    WITH job LIMIT $page
+    WITH job WHERE {_CAN_BE_ADOPTED}
+    RETURN job
+}}
+WITH job LIMIT $page
+WITH collect(elementId(job)) AS changed
+CALL () {{ MATCH (job:EmbedJob) RETURN count(job) AS all_jobs }}
+CALL () {{ MATCH (job:TrackedJob) RETURN count(job) AS tracked_jobs }}
+RETURN changed, all_jobs - tracked_jobs AS new
+"""
+
+# A new node mostly has the highest number.
+FIND_NEWEST = """
+MATCH (job:EmbedJob)
+WITH job ORDER BY job DESC LIMIT $sample
+WITH job WHERE NOT job:TrackedJob
+RETURN elementId(job) AS place LIMIT $page
+"""
+
+# Otherwise it has the number of one that was deleted. This passes over all, but loads none.
+FIND_NEW = "MATCH (job:EmbedJob&!TrackedJob) RETURN elementId(job) AS place LIMIT $page"
+
+_THESE = """
+UNWIND $places AS place
+MATCH (job:EmbedJob) WHERE elementId(job) = place
+WITH job ORDER BY job.id
+"""
+
 ADOPT_THESE = f"""
-UNWIND $ids AS foreign
-MATCH (job:EmbedJob {{id: foreign}})
-WHERE {IS_FOREIGN} AND {_CAN_BE_ADOPTED}
+{_THESE}
+WHERE {_CAN_BE_ADOPTED}
 CALL (job) {{
 {_ADOPT}
 }}
 RETURN collect(id) AS adopted
+"""
+
+# So that no one looks for them again, until they have a name.
+SET_ASIDE = f"""
+{_THESE}
+WHERE NOT {_CAN_BE_ADOPTED}
+SET job:TrackedJob, job.set_aside = 'name'
 """
 
 STRANGE_MODELS = """

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from embed_pipeline.stores.neo4j.queue.cypher.parts import (
-    BY_HOLDER,
+    BY_LEASE,
     BY_TURN,
+    COUNT_FOREIGN,
     EACH_RANK,
     EACH_TIER,
+    HAS_FOREIGN,
     HAS_ID,
     IN_TURN,
     LOCK,
@@ -28,7 +30,7 @@ RETURN jobs, {REAL_NOW} AS now
 
 CREATE_JOBS = """
 UNWIND $rows AS row
-CREATE (job:EmbedJob {
+CREATE (job:EmbedJob:TrackedJob {
     id: row.id, entity_uid: row.entity_uid, model: row.model, version: row.version,
     status: 'pending', priority: row.priority, rank: -row.priority, tier: 0,
     created_at: $at, available_at: $at, attempts: 0, max_attempts: $max_attempts,
@@ -41,10 +43,13 @@ SAVE_JOBS = f"""
 UNWIND $rows AS row
 MATCH (job:EmbedJob {{id: row.id}})
 SET job += row.fields
-SET {RANKED_IF_PENDING}, {TIER_AFTER_STRIKES}
+SET {RANKED_IF_PENDING}, {TIER_AFTER_STRIKES},
+    job.ended_at = CASE WHEN row.fields.status IS NULL THEN job.ended_at
+                        ELSE row.fields.processed_at END
 """
 
-# The lock node lets one lease choose at a time. Below it a seek per rank and tier: with one
+# The lock node lets one of our leases choose at a time; another program does not know it, so the
+# first write is followed by a second check. Below it a seek per rank and tier: with one
 # ordered scan over all ranks, a higher priority full of deferred jobs would be walked from end to
 # end. In subqueries, because an inline MATCH behind the lock loses the order of the index.
 _DUE = f"""
@@ -62,8 +67,8 @@ CALL () {{
     RETURN collect({{name: state.name, value: state.value}}) AS states
 }}
 CALL () {{
-    MATCH (job:EmbedJob) {BY_HOLDER}
-    WHERE job.lock_owner = $owner AND job.lease_token = $token AND job.status = 'processing'
+    MATCH (job:EmbedJob) {BY_LEASE}
+    WHERE job.status = 'processing' AND job.lease_token = $token AND job.lock_owner = $owner
     RETURN collect(properties(job)) AS held
 }}
 CALL (now) {{
@@ -75,7 +80,8 @@ CALL (now) {{
     }}
     RETURN collect({{rank: rank, due: due, tier: tier}}) AS heads
 }}
-RETURN now, states, held, heads
+{COUNT_FOREIGN}
+RETURN now, states, held, heads, {HAS_FOREIGN} AS has_foreign
 """
 
 LEASE_JOBS = f"""
@@ -89,7 +95,9 @@ CALL (now, tier) {{
     RETURN DISTINCT job LIMIT $room
 }}
 WITH job ORDER BY job.id
-SET job.status = 'processing', job.rank = null, job.lock_owner = $owner, job.lease_token = $token,
+SET job.lease_token = $token
+WITH job WHERE job.status = 'pending'
+SET job.status = 'processing', job.rank = null, job.lock_owner = $owner,
     job.lock_until = {REAL_NOW} + $duration, job.last_heartbeat_at = {REAL_NOW}
 RETURN collect(properties(job)) AS jobs
 """

@@ -45,8 +45,9 @@ RETURN collect(job.id) AS done
 COMPLETE_JOBS = f"""
 {LOCK_NAMED}
 WITH job WHERE {IS_HELD} AND coalesce(job.again, 0) = 0
-SET job.status = 'completed', job.processed_at = {REAL_NOW}, job.done_token = $token,
-    job.force = null, {UNLOCKED}, {NO_ERROR}
+WITH job, {REAL_NOW} AS now
+SET job.status = 'completed', job.processed_at = now, job.ended_at = now,
+    job.done_token = $token, job.force = null, {UNLOCKED}, {NO_ERROR}
 WITH collect(job.id) AS done
 CALL () {{
     MERGE (health:QueueState {{name: 'health'}})

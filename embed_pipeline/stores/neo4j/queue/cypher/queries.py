@@ -6,18 +6,24 @@ from embed_pipeline.stores.encoding import FIRST_MS, LAST_MS
 from embed_pipeline.stores.neo4j.queue.cypher.parts import (
     BY_END,
     BY_END_OF_LEASE,
-    BY_HOLDER,
+    BY_LEASE,
+    BY_STATUS,
     BY_TURN,
+    COUNT_FOREIGN,
     EACH_RANK,
     EACH_TIER,
     FIRST_RANK,
+    HAS_FOREIGN,
     HAS_ID,
     IN_TURN,
     NOW,
     OF_ENTITY,
+    STATUSES,
+    UNENDED_JOBS,
 )
 
-# A time of any other type would come first, and hide all that are due.
+# A time of any other type would come first, and hide all that are due. Whether a job that has to be
+# adopted is due, the next lease finds out, which adopts it.
 NEXT_DUE = f"""
 {EACH_RANK}
 {EACH_TIER}
@@ -27,37 +33,31 @@ CALL (rank, tier) {{
       AND {FIRST_MS} <= job.available_at <= {LAST_MS} AND {HAS_ID}
     RETURN job.available_at AS due {IN_TURN} LIMIT 1
 }}
-RETURN min(due) AS due
+WITH min(due) AS due
+{COUNT_FOREIGN}
+RETURN CASE WHEN {HAS_FOREIGN} THEN {NOW} ELSE due END AS due
 """
 
 GET_JOB = "MATCH (job:EmbedJob {id: $id}) RETURN properties(job) AS job"
 
 LATEST_FAILED = f"""
 MATCH (job:EmbedJob) {BY_END}
-WHERE job.status = 'failed' AND job.processed_at IS NOT NULL AND job.id IS NOT NULL
+WHERE job.status = 'failed' AND job.ended_at IS NOT NULL AND job.id IS NOT NULL
   AND {HAS_ID} AND ($category IS NULL OR job.error_category = $category)
-WITH job ORDER BY job.status DESC, job.processed_at DESC, job.id DESC LIMIT $limit
+WITH job ORDER BY job.status DESC, job.ended_at DESC, job.id DESC LIMIT $limit
 RETURN properties(job) AS job
 """
 
-# Each status has an index that holds no other.
+# Through the index alone, without loading a job; the count of all is kept by the server.
 COUNT_BY_STATUS = f"""
-CALL () {{
-    MATCH (job:EmbedJob) {BY_TURN}
-    WHERE job.status = 'pending' AND job.model IS NOT NULL AND job.rank IS NOT NULL
-      AND job.tier IS NOT NULL AND job.available_at IS NOT NULL
-    RETURN 'pending' AS status, count(job) AS jobs
-  UNION ALL
-    MATCH (job:EmbedJob) {BY_END_OF_LEASE}
-    WHERE job.status = 'processing' AND job.lock_until IS NOT NULL
-    RETURN 'processing' AS status, count(job) AS jobs
-  UNION ALL
-    UNWIND ['completed', 'failed'] AS status
-    MATCH (job:EmbedJob) {BY_END}
-    WHERE job.status = status AND job.processed_at IS NOT NULL AND job.id IS NOT NULL
-    RETURN status, count(job) AS jobs
+UNWIND {STATUSES} AS status
+CALL (status) {{
+    MATCH (job:EmbedJob) {BY_STATUS} WHERE job.status = status
+    RETURN count(job) AS jobs
 }}
-RETURN status, jobs
+WITH collect([status, jobs]) AS counts
+CALL () {{ MATCH (job:EmbedJob) RETURN count(job) AS total }}
+RETURN counts, total
 """
 
 COUNT_LIVE = f"""
@@ -68,8 +68,7 @@ CALL () {{
     WITH job LIMIT $limit
     RETURN 'pending' AS status, count(job) AS jobs
   UNION ALL
-    MATCH (job:EmbedJob) {BY_END_OF_LEASE}
-    WHERE job.status = 'processing' AND job.lock_until IS NOT NULL
+    MATCH (job:EmbedJob) {BY_STATUS} WHERE job.status = 'processing'
     WITH job LIMIT $limit
     RETURN 'processing' AS status, count(job) AS jobs
 }}
@@ -84,55 +83,58 @@ WITH job LIMIT $limit
 RETURN properties(job) AS job ORDER BY job.lock_until
 """
 
-# One hop along the index: the next owner by name, and whether any lease of it has not ended.
-NEXT_OWNER = f"""
+# One hop along the index: the next lease of ours by its token, and whether it has not ended.
+NEXT_LEASE = f"""
 CALL () {{
-    MATCH (job:EmbedJob) {BY_HOLDER} WHERE job.lock_owner > $after AND job.lease_token IS NOT NULL
-    RETURN job.lock_owner AS owner ORDER BY job.lock_owner LIMIT 1
+    MATCH (job:EmbedJob) {BY_LEASE} WHERE job.status = 'processing' AND job.lease_token > $after
+    RETURN job.lease_token AS token, job.lock_owner AS owner
+    ORDER BY job.status, job.lease_token LIMIT 1
 }}
-RETURN owner, EXISTS {{
-    MATCH (job:EmbedJob) {BY_HOLDER}
-    WHERE job.lock_owner = owner AND job.lease_token IS NOT NULL
-      AND job.lock_until >= {NOW} AND job.status = 'processing'
+RETURN token, owner, EXISTS {{
+    MATCH (job:EmbedJob) {BY_LEASE}
+    WHERE job.status = 'processing' AND job.lease_token = token AND job.lock_until >= {NOW}
 }} AS alive
 """
 
-HAS_EXPIRED = f"""
+HAS_STALE = f"""
 RETURN EXISTS {{
     MATCH (job:EmbedJob) {BY_END_OF_LEASE}
     WHERE job.status = 'processing' AND job.lock_until < {NOW} AND {HAS_ID}
+}} OR EXISTS {{
+    {UNENDED_JOBS}
+    RETURN job
 }} AS found
 """
 
 # Four seeks that each stop at the limit: an index gives one status in order, and jobs that ended
 # in the very millisecond where the page before stopped go by their id.
-_IN_ORDER = "ORDER BY job.status, job.processed_at, job.id LIMIT $limit"
+_IN_ORDER = "ORDER BY job.status, job.ended_at, job.id LIMIT $limit"
 
 ENDED_JOBS = f"""
 UNWIND $statuses AS status
 CALL (status) {{
     MATCH (job:EmbedJob) {BY_END}
-    WHERE job.status = status AND job.processed_at = $ended_at AND job.id > $id
+    WHERE job.status = status AND job.ended_at = $ended_at AND job.id > $id
     RETURN job {_IN_ORDER}
   UNION ALL
     MATCH (job:EmbedJob) {BY_END}
-    WHERE job.status = status AND job.processed_at > $ended_at AND job.id IS NOT NULL
+    WHERE job.status = status AND job.ended_at > $ended_at AND job.id IS NOT NULL
       AND {HAS_ID}
     RETURN job {_IN_ORDER}
 }}
-WITH job ORDER BY job.processed_at, job.id LIMIT $limit
+WITH job ORDER BY job.ended_at, job.id LIMIT $limit
 RETURN properties(job) AS job
 """
 
 _PARKED = f"""
 MATCH (job:EmbedJob) {BY_END}
-WHERE job.status = 'failed' AND job.processed_at IS NOT NULL AND job.id IS NOT NULL
+WHERE job.status = 'failed' AND job.ended_at IS NOT NULL AND job.id IS NOT NULL
   AND {HAS_ID} AND coalesce(job.fail_code, '') <> $but
 """
 
 PARKED_JOBS = f"""
 {_PARKED}
-WITH job ORDER BY job.status DESC, job.processed_at DESC, job.id DESC LIMIT $limit
+WITH job ORDER BY job.status DESC, job.ended_at DESC, job.id DESC LIMIT $limit
 RETURN properties(job) AS job
 """
 

@@ -5,36 +5,24 @@ from __future__ import annotations
 from embed_pipeline.stores.neo4j.queue.cypher.parts import (
     BY_END,
     BY_END_OF_LEASE,
-    BY_HOLDER,
-    BY_TURN,
+    BY_LEASE,
+    BY_STATUS,
     FRESH_START,
     HAS_ID,
-    IS_FOREIGN,
     LOCK,
     NOW,
     OF_ENTITY,
     RANKED,
     REAL_NOW,
+    UNENDED_JOBS,
 )
 
 _IS_STALE = f"job.status = 'processing' AND (job.lock_until IS NULL OR job.lock_until < {NOW})"
 
-# A job that another program left without an end of lease is in no index on it, and one that it
-# wrote, or made pending, without our fields is in none of those that leases and counts use.
-READ_SAMPLE = f"""
-CALL () {{
-    MATCH (job:EmbedJob) WHERE job.id > $after RETURN job ORDER BY job.id LIMIT $sample
-}}
-RETURN count(job) AS jobs_read, max(job.id) AS last,
-       collect(CASE WHEN job.status = 'processing' AND job.lock_until IS NULL THEN job.id END)
-       AS unended,
-       collect(CASE WHEN {IS_FOREIGN} THEN job.id END) AS foreign
-"""
-
-# One that was taken in just now has an end of lease, and is found both ways.
 LOCK_STALE_JOBS = f"""
 CALL () {{
-    UNWIND $unended AS id MATCH (job:EmbedJob {{id: id}}) RETURN job
+    {UNENDED_JOBS}
+    RETURN job LIMIT $limit
   UNION
     MATCH (job:EmbedJob) {BY_END_OF_LEASE}
     WHERE job.status = 'processing' AND job.lock_until < {NOW}
@@ -50,8 +38,9 @@ RETURN jobs, {REAL_NOW} AS now
 """
 
 LOCK_JOBS_OF_OWNER = f"""
-MATCH (job:EmbedJob) {BY_HOLDER}
-WHERE job.lock_owner = $owner AND job.lease_token IS NOT NULL AND job.status = 'processing'
+UNWIND $tokens AS token
+MATCH (job:EmbedJob) {BY_LEASE}
+WHERE job.status = 'processing' AND job.lease_token = token AND job.lock_owner = $owner
   AND {HAS_ID}
 WITH job LIMIT $limit
 WITH job ORDER BY job.id
@@ -63,9 +52,9 @@ RETURN jobs, {REAL_NOW} AS now
 
 RETRY_FAILED = f"""
 MATCH (job:EmbedJob) {BY_END}
-WHERE job.status = 'failed' AND job.processed_at IS NOT NULL AND job.id IS NOT NULL
+WHERE job.status = 'failed' AND job.ended_at IS NOT NULL AND job.id IS NOT NULL
   AND {HAS_ID} AND ($category IS NULL OR job.error_category = $category)
-WITH job ORDER BY job.status, job.processed_at, job.id LIMIT $limit
+WITH job ORDER BY job.status, job.ended_at, job.id LIMIT $limit
 WITH job ORDER BY job.id
 {LOCK}
 WITH job WHERE job.status = 'failed'
@@ -77,14 +66,14 @@ RETURN collect(job.id) AS done
 # Found by place, and checked again under the lock: a job revived meanwhile stays.
 ENDED_JOBS = f"""
 MATCH (job:EmbedJob) {BY_END}
-WHERE job.status = $status AND job.processed_at < $cutoff AND job.id IS NOT NULL
+WHERE job.status = $status AND job.ended_at < $cutoff AND job.id IS NOT NULL
 RETURN elementId(job) AS place
 """
 
 DELETE_JOB = f"""
 MATCH (job:EmbedJob) WHERE elementId(job) = place
 {LOCK}
-WITH job WHERE job.status = $status AND job.processed_at < $cutoff
+WITH job WHERE job.status = $status AND job.ended_at < $cutoff
 DETACH DELETE job
 """
 
@@ -114,14 +103,14 @@ DELETE_ENDED_PAGE = f"""
 UNWIND ['completed', 'failed'] AS status
 CALL (status) {{
     MATCH (job:EmbedJob) {BY_END}
-    WHERE job.status = status AND job.processed_at < $cutoff AND job.id IS NOT NULL
+    WHERE job.status = status AND job.ended_at < $cutoff AND job.id IS NOT NULL
     RETURN job LIMIT $limit
 }}
 WITH job LIMIT $limit
 WITH job ORDER BY job.id
 {LOCK}
 WITH job, job.status AS status
-WHERE status IN ['completed', 'failed'] AND job.processed_at < $cutoff
+WHERE status IN ['completed', 'failed'] AND job.ended_at < $cutoff
 DETACH DELETE job
 RETURN collect(status) AS gone
 """
@@ -150,9 +139,7 @@ CANCEL_JOBS = f"""
 {_ALONE}
 WITH lock
 CALL () {{
-    MATCH (job:EmbedJob) {BY_TURN}
-    WHERE job.status = 'pending' AND job.model IS NOT NULL AND job.rank IS NOT NULL
-      AND job.tier IS NOT NULL AND job.available_at IS NOT NULL
+    MATCH (job:EmbedJob) {BY_STATUS} WHERE job.status = 'pending'
     RETURN job LIMIT $limit
 }}
 {_DELETED}

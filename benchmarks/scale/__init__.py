@@ -1,0 +1,1 @@
+"""What people and sensors wait for, in graphs of growing size."""
