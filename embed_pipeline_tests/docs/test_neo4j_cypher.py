@@ -138,7 +138,7 @@ def test_model_is_changed_by_hand_and_back(handbook: Handbook) -> None:
         changed = handbook.command("coverage", EMBEDDING_DIMENSIONS=dimensions)
         again = handbook.embed()
         (row,) = handbook.graph.run("MATCH (n:Person {id: 'p1'}) RETURN size(n.embedding) AS size")
-        lengths.append((changed["wrong_model"], again["embedded"], again["model"], row["size"]))
+        lengths.append((changed["missing"], again["embedded"], again["model"], row["size"]))
 
     assert lengths == [(1, 1, "mock/mock@32", 32), (1, 1, first["model"], 64)]
 

@@ -67,7 +67,7 @@ class AuditVerbs(DiscoveryVerbs):
         if record is not None and sample:
             found |= self._check_sample(found, record, size=sample, repair=repair)
         counts = AuditCounts(**Counter(found.values()))
-        if repair and record is not None:
+        if repair:
             wrong = [k.entity.uid for k in page.others if not is_right(k, record)]
             counts += _counted_changes(self._set_right(wrong))
         if page.last is None:

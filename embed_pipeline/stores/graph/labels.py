@@ -54,9 +54,10 @@ def set_right(tx: GraphTransaction, *, uids: Uids) -> list[Change]:
     return seen
 
 
-def is_right(known: Known, record: ModelRecord) -> bool:
-    """Whether the labels are what the properties say, as far as one model can tell."""
-    return labels_for(known.entity, known.facts, [record], known.labels) == known.labels
+def is_right(known: Known, record: ModelRecord | None) -> bool:
+    """Whether the labels are what the properties say, as far as one model can tell, or none."""
+    models = [record] if record else []
+    return labels_for(known.entity, known.facts, models, known.labels) == known.labels
 
 
 def change_of(known: Known, models: Sequence[ModelRecord]) -> Change:

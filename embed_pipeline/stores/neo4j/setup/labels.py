@@ -1,4 +1,7 @@
-"""Labels for a graph of an earlier version: every entity is walked once, as an audit does it."""
+"""The first labels: every entity is walked once, as an audit does it.
+
+Once for each mapping: a graph that other programs filled, or of an earlier version, or mapped anew.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,11 @@ from embed_pipeline.stores.neo4j.setup.cypher import HAS_NODES
 
 PAGE = 5_000
 CURSOR = "labels of version 2"
+DONE = EntityUid("\x00 done")
+"""Where the walk of a mapping ended; no key begins with this character."""
+
+NONE_YET = ""
+"""Without a model the walk only tells deleted, empty and keyless nodes from missing ones."""
 
 
 def refuse_foreign_labels(database: Neo4jDatabase) -> None:
@@ -36,19 +44,20 @@ def label_entities(
     database: Neo4jDatabase, mapping: EntityMapping, *, on_progress: OnProgress
 ) -> None:
     """Page by page, and from where an interrupted call stopped; nothing is embedded again."""
-    refuse_foreign_labels(database)
     store = _store(database, mapping)
+    cursor = f"{CURSOR}: {mapping.label}.{mapping.key}"
+    if store.cursor(cursor) == DONE:
+        return
+    refuse_foreign_labels(database)
     store.save_cursor(CURSOR, START)
-    for record in store.models():
-        cursor = f"{CURSOR}: {record.model}"
-        after: EntityUid | None = store.cursor(cursor) or START
-        done, total = 0, store.counts(model=record.model).entities
-        while after is not None:
-            page = store.audit_page(model=record.model, after=after, size=PAGE)
-            after, done = page.next_after, done + page.examined
-            if after is not None:
-                store.save_cursor(cursor, after)
-            on_progress("labelling entities", done, total)
+    model = next((record.model for record in store.models()), NONE_YET)
+    done, total = 0, store.counts(model=model).entities
+    after: EntityUid | None = store.cursor(cursor) or START
+    while after is not None:
+        page = store.audit_page(model=model, after=after, size=PAGE)
+        after, done = page.next_after, done + page.examined
+        store.save_cursor(cursor, DONE if after is None else after)
+        on_progress("labelling entities", done, total)
 
 
 def _has_nodes(label: str, tx: Tx) -> bool:

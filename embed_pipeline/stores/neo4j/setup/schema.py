@@ -102,10 +102,10 @@ def check_queue(database: Neo4jDatabase) -> None:
 def prepare_graph(
     database: Neo4jDatabase, mapping: EntityMapping, *, on_progress: OnProgress = unseen
 ) -> None:
-    """Make what is missing, and label the entities of an earlier version's graph."""
+    """Make what is missing, and label the entities that are there."""
     refuse_misfits(mapping, NEO4J)
-    if _prepare(database, "graph", graph_rules(mapping)) != VERSIONS["graph"]:
-        label_entities(database, mapping, on_progress=on_progress)
+    _prepare(database, "graph", graph_rules(mapping))
+    label_entities(database, mapping, on_progress=on_progress)
     database.write(lambda tx: tx.all(cypher.SAVE_GRAPH_VERSION, version=VERSIONS["graph"]))
 
 
