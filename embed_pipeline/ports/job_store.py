@@ -195,6 +195,10 @@ class JobStore(Protocol):
         """Who holds a lease that has not ended."""
 
     @abstractmethod
+    def pending_models(self) -> tuple[str, ...]:
+        """The models that pending jobs are for, by name; costs a seek for each."""
+
+    @abstractmethod
     def count_live(self, *, model: str, limit: int) -> Live:
         """Pending jobs of the model and processing jobs of any, each counted up to the limit.
 

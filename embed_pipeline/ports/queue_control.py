@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
 from embed_pipeline.domain.breaker import Breaker
 from embed_pipeline.domain.control import Switch
 from embed_pipeline.domain.health import HealthReport
-from embed_pipeline.domain.job import Event, FailureRecord
+from embed_pipeline.domain.job import Event, FailureRecord, JobId
 from embed_pipeline.domain.lease import NamedLease
 
 
@@ -25,8 +25,18 @@ class SwitchBoard(Protocol):
         """A halted queue stays halted."""
 
     @abstractmethod
-    def halt(self, reason: str, *, seen: int) -> Switch:
-        """Halt, unless the queue was resumed since the caller read the generation `seen`."""
+    def halt(
+        self,
+        reason: str,
+        *,
+        seen: int,
+        owner: str | None = None,
+        job_ids: Sequence[JobId] = (),
+    ) -> Switch:
+        """Halt, unless the queue was resumed since the caller read the generation `seen`.
+
+        `owner` and `job_ids` say who met the reason, for the event and the log.
+        """
 
     @abstractmethod
     def resume(self, reason: str) -> Switch: ...

@@ -90,7 +90,9 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
             ("consecutive_failures",),
         ),
         "queue.halted": EventKind(
-            CRITICAL, "Queue halted until it is resumed: {reason}.", ("reason",)
+            CRITICAL,
+            "Queue halted until it is resumed: {reason}.",
+            ("reason", "worker_id", "job_ids"),
         ),
         "queue.paused": EventKind(INFO, "Queue paused: {reason}.", ("reason",)),
         "queue.resumed": EventKind(INFO, "Queue resumed: {reason}.", ("reason",)),

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from embed_pipeline.domain.breaker import GRAPH, Breaker, is_lasting, pause_at
 from embed_pipeline.domain.control import SwitchState
-from embed_pipeline.domain.job import ENTITY_GONE, EmbedJob, FailureRecord
+from embed_pipeline.domain.job import ENTITY_GONE, EmbedJob, FailureRecord, JobId
 from embed_pipeline.errors import (
     CriticalError,
     EmbedPipelineError,
@@ -80,7 +80,8 @@ def handle_request_error(
         case CriticalError():
             failure = record_of(error)
             batch.defer(request.jobs, failure)
-            return _halt(batch, failure, seen=admitted.control.switch.generation)
+            seen = admitted.control.switch.generation
+            return _halt(batch, failure, seen=seen, job_ids=request.job_ids)
         case InputRefused() | InputTooLarge():
             batch.fail(request.jobs, record_of(error))
             return RUNNING
@@ -124,10 +125,17 @@ def _handle_outage(
     return RunState(stop_reason=StopReason.REFUSED, back_at=back_at)
 
 
-def _halt(batch: LeasedBatch, failure: FailureRecord, *, seen: int) -> RunState:
-    """Stop all leasing until a person resumes it, unless one has since `seen` was read."""
-    jobs = batch.services.jobs
-    if jobs.switch.halt(failure.message, seen=seen).state is not SwitchState.HALTED:
+def _halt(
+    batch: LeasedBatch, failure: FailureRecord, *, seen: int, job_ids: Sequence[JobId] = ()
+) -> RunState:
+    """Stop all leasing until a person resumes it, unless one has since `seen` was read.
+
+    Without a request of its own, the error was met by every job of the batch.
+    """
+    jobs, owner = batch.services.jobs, batch.lease.owner
+    met_by = job_ids or batch.lease.job_ids
+    halted = jobs.switch.halt(failure.message, seen=seen, owner=owner, job_ids=met_by)
+    if halted.state is not SwitchState.HALTED:
         return RunState(stop_reason=StopReason.REFUSED, back_at=jobs.now())
     batch.report.critical = failure.message
     return RunState(stop_reason=StopReason.HALTED)

@@ -172,7 +172,7 @@ def test_sensor_is_absent_where_recovery_is_off(build: Build) -> None:
 
     names = [sensor.name for sensor in pipeline.definitions.sensors or []]
 
-    assert names == ["embed_queue_sensor"]
+    assert names == ["embed_queue_sensor", "discover_sensor"]
 
 
 def test_no_second_recovery_is_launched_while_one_is_on_its_way(

@@ -12,6 +12,12 @@ from embed_pipeline_tests.acceptance.production import server_variables
 from embed_pipeline_tests.interfaces.conftest import CommandLine
 from embed_pipeline_tests.migration.contract import VARIABLES, load_into_neo4j
 from embed_pipeline_tests.neo4j_bed.client import BedServer
+from embed_pipeline_tests.stores.seeds_program import SEEDS_RECOVERY
+
+ABANDON = """
+MATCH (job:EmbedJob) SET job.status = 'processing', job.lock_owner = 'gone', job.lock_until = 1,
+    job.rank = null, job.lease_token = 'of the one that is gone'
+"""
 
 
 @pytest.fixture
@@ -100,6 +106,27 @@ def test_databases_of_version_0_1_are_refused_by_every_command_until_init(
     assert silent == []
     assert [words for words, it in answers.items() if it.code == 0] == []
     assert (after.code, after.json["total"]) == (0, 19)
+
+
+def test_status_why_doctor_and_run_agree_on_a_job_that_another_program_made_pending(
+    on_neo4j: CommandLine, neo4j_queue: BedServer, tmp_path: Path
+) -> None:
+    """The seed's own recovery (002, decision 2), on a job whose worker is gone."""
+    (tmp_path / "one.csv").write_text("name\nAbacus\n")
+    on_neo4j("init")
+    on_neo4j("load", str(tmp_path / "one.csv"))
+    neo4j_queue.run(ABANDON)
+    neo4j_queue.run(SEEDS_RECOVERY)
+
+    status = on_neo4j("status", "--json").json
+    why = on_neo4j("why", "Abacus", "--json").json
+    doctor = on_neo4j("doctor", "--json").json
+    run = on_neo4j("run", "--json").json
+
+    assert (status["pending"], status["other"], status["done"]) == (1, 0, False)
+    assert "embed-pipeline run" in str(why)
+    assert [row for row in doctor if row["part"] == "work" and row["condition"] != "ok"] == []
+    assert run["embedded"] == 1
 
 
 def test_from_a_file_to_a_search_with_all_that_may_happen_between(

@@ -94,8 +94,8 @@ def test_key_and_valid_to_are_properties_of_their_own(
         ("LABEL", "EmbedJob", "be a label that the store does not use itself, got 'EmbedJob'"),
         (
             "TEXT",
-            "name,embedded",
-            "be a property that the store does not use itself, got 'embedded'",
+            "name,_lock_text",
+            "be a property that the store does not use itself, got '_lock_text'",
         ),
         ("NAME", "_lock", "be a property that the store does not use itself, got '_lock'"),
         ("KEY", "_newest", "be a property that the store does not use itself, got '_newest'"),

@@ -110,7 +110,10 @@ def test_critical_error_stops_the_batch_and_releases_the_rest(
     assert world.job_of(uid(4)).error is None
     switch = world.jobs.switch.read()
     assert (switch.state, switch.reason) == (SwitchState.HALTED, str(error))
-    assert logs.of("queue.halted")[0]["level"] == "critical"
+    halted = logs.of("queue.halted")[0]
+    assert halted["level"] == "critical"
+    assert halted["workerId"]
+    assert halted["jobIds"]
     assert world.jobs.health.report().status is HealthStatus.CRITICAL
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -18,6 +18,7 @@ from embed_pipeline.domain.breaker import (
 )
 from embed_pipeline.domain.control import ControlState, Switch, SwitchState
 from embed_pipeline.domain.health import (
+    MOST_NAMED,
     HealthChange,
     HealthReport,
     Silence,
@@ -26,7 +27,7 @@ from embed_pipeline.domain.health import (
     report,
     silence_of,
 )
-from embed_pipeline.domain.job import Event, FailureRecord
+from embed_pipeline.domain.job import Event, FailureRecord, JobId
 from embed_pipeline.domain.lease import silent_after
 from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.ports import queue_control as ports
@@ -73,16 +74,33 @@ class SwitchBoard(ports.SwitchBoard):
     def pause(self, reason: str) -> Switch:
         return self._turn(SwitchState.PAUSED, reason, unless=lambda switch: not switch.is_running)
 
-    def halt(self, reason: str, *, seen: int) -> Switch:
+    def halt(
+        self,
+        reason: str,
+        *,
+        seen: int,
+        owner: str | None = None,
+        job_ids: Sequence[JobId] = (),
+    ) -> Switch:
         def is_old_news(switch: Switch) -> bool:
             return switch.state is SwitchState.HALTED or switch.generation != seen
 
-        return self._turn(SwitchState.HALTED, reason, unless=is_old_news)
+        return self._turn(
+            SwitchState.HALTED, reason, unless=is_old_news, owner=owner, job_ids=job_ids
+        )
 
     def resume(self, reason: str) -> Switch:
         return self._turn(SwitchState.RUNNING, reason, unless=lambda switch: switch.is_running)
 
-    def _turn(self, state: SwitchState, reason: str, *, unless: Callable[[Switch], bool]) -> Switch:
+    def _turn(
+        self,
+        state: SwitchState,
+        reason: str,
+        *,
+        unless: Callable[[Switch], bool],
+        owner: str | None = None,
+        job_ids: Sequence[JobId] = (),
+    ) -> Switch:
         def work(transaction: Transaction) -> Switch:
             switch = SWITCH.lock(transaction)
             if unless(switch):
@@ -95,8 +113,9 @@ class SwitchBoard(ports.SwitchBoard):
                 generation=switch.generation + resumed,
             )
             SWITCH.save(transaction, turned)
-            transaction.record(_SWITCHED[state], reason=reason)
-            transaction.announce(_SWITCHED[state], reason=reason)
+            transaction.record(_SWITCHED[state], reason=reason, owner=owner, job_ids=job_ids)
+            cause = {"worker_id": owner, "job_ids": tuple(job_ids[:MOST_NAMED])} if owner else {}
+            transaction.announce(_SWITCHED[state], reason=reason, **cause)
             return turned
 
         return self._database.write(work)

@@ -193,6 +193,9 @@ class QueueJobStore(JobStore):
     def live_owners(self) -> frozenset[str]:
         return self._read(lambda jobs: jobs.live_owners())
 
+    def pending_models(self) -> tuple[str, ...]:
+        return self._read(lambda jobs: jobs.pending_models())
+
     def count_live(self, *, model: str, limit: int) -> Live:
         return self._read(lambda jobs: jobs.count_live(model=model, limit=limit))
 

@@ -66,6 +66,10 @@ class JobReader(Protocol):
         """Who holds a lease that has not ended."""
 
     @abstractmethod
+    def pending_models(self) -> tuple[str, ...]:
+        """By name; from model to model along the index."""
+
+    @abstractmethod
     def count_by_status(self) -> QueueStatus: ...
 
     @abstractmethod

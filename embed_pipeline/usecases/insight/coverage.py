@@ -16,6 +16,7 @@ from embed_pipeline.domain.health import HealthReport
 from embed_pipeline.domain.job import EmbedJob, QueueStatus
 from embed_pipeline.domain.partition import AuditCounts, Audited, AuditPass, Coverage
 from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.usecases.insight.health import read_health
 from embed_pipeline.worker.context import Services
 
 OnPage = Callable[[AuditCounts], None]
@@ -137,7 +138,7 @@ def read_queue_state(jobs: JobStore, *, model: str) -> QueueState:
         at=now,
         status=jobs.get_queue_status(),
         switch=jobs.switch.read(),
-        health=jobs.health.report(),
+        health=read_health(jobs, model=model),
         oldest_wait=max(now - due, timedelta(0)) if due else timedelta(0),
         has_stale=jobs.has_stale(),
         parked=jobs.history.count_parked(),

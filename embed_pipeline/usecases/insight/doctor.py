@@ -16,6 +16,7 @@ from embed_pipeline.domain.window import Denied, Spent
 from embed_pipeline.errors import EXTRAS, EmbedPipelineError
 from embed_pipeline.settings import address_variables
 from embed_pipeline.usecases.insight.coverage import quick_coverage
+from embed_pipeline.usecases.insight.health import untaken_jobs
 from embed_pipeline.worker.context import Services
 
 PACKAGES = ("dagster", "neo4j", "neo4j-rust-ext", "openai", "pandas", "typer")
@@ -112,7 +113,7 @@ def check_queue_state(services: Services) -> Sequence[CheckResult]:
     breakers = (services.jobs.breakers.read(name) for name in (GRAPH, services.provider.name))
     return [
         state,
-        *_check_statuses(services),
+        *_check_untaken_jobs(services),
         *(
             note("work", f"{breaker.name} does not answer ({breaker.reason}); it is retried")
             for breaker in breakers
@@ -121,13 +122,12 @@ def check_queue_state(services: Services) -> Sequence[CheckResult]:
     ]
 
 
-def _check_statuses(services: Services) -> Sequence[CheckResult]:
-    if not (other := services.jobs.get_queue_status().other):
-        return []
+def _check_untaken_jobs(services: Services) -> Sequence[CheckResult]:
     return [
         note(
             "work",
-            f"{other:,} jobs have a status that is none of ours, so no worker takes them",
-            "Set their property `status` to pending, or delete them.",
+            sentence,
+            "Set their status or model right, start such a worker, or delete them.",
         )
+        for sentence in untaken_jobs(services.jobs, model=services.model)
     ]

@@ -59,6 +59,15 @@ class HaltContract:
         assert refusal is not None
         assert refusal.reason is RefusalReason.PAUSED
 
+    def test_event_of_a_halt_names_worker_and_jobs(self, store: JobStore) -> None:
+        add_jobs(store, 2)
+        job_ids = take(store, 2).job_ids
+
+        store.switch.halt("key revoked", seen=0, owner="run-1", job_ids=job_ids)
+
+        (event,) = store.events.recent(kind="queue.halted")
+        assert (event.owner, event.job_ids) == ("run-1", tuple(job_ids))
+
     def test_holders_finish_what_they_have_while_halted(self, store: JobStore) -> None:
         lease, job_id = leased_job(store)
         store.switch.halt("key revoked", seen=0)

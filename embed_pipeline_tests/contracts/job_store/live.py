@@ -20,6 +20,15 @@ SWEEP = "discovery"
 
 
 class LiveContract:
+    def test_models_of_pending_jobs_are_named_once_each(self, store: JobStore) -> None:
+        none = store.pending_models()
+        for model in ("mock/b@8", MODEL, "mock/a@8"):
+            store.enqueue([request(f"{model} {number}", model=model) for number in range(3)])
+        take(store, 3)
+
+        assert none == ()
+        assert store.pending_models() == ("mock/a@8", "mock/b@8")
+
     def test_live_jobs_follow_every_change(self, store: JobStore) -> None:
         def live() -> tuple[int, int]:
             counted = store.count_live(model=MODEL, limit=100)

@@ -15,6 +15,7 @@ from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import say, show
 from embed_pipeline.interfaces.cli.parameters import AsJson, utf8
 from embed_pipeline.usecases.insight.forecast import read_forecast
+from embed_pipeline.usecases.insight.health import read_health, untaken_jobs
 from embed_pipeline.usecases.queue import control
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.recover import recover_stale
@@ -34,9 +35,12 @@ def status(as_json: AsJson = False) -> None:
     with session.services() as (services, _):
         counts, switch = services.jobs.get_queue_status(), services.jobs.switch.read()
         progress = _progress(services, counts)
+        untaken = untaken_jobs(services.jobs, model=services.model)
     facts = asdict(counts) | {"total": counts.total, "queue": switch.state.value}
     if switch.reason and not switch.is_running:
         facts["reason"] = switch.reason
+    if untaken:
+        facts["untaken"] = untaken
     show(facts | progress, as_json=as_json, title="Queue")
 
 
@@ -61,8 +65,8 @@ def health(as_json: AsJson = False) -> None:
     Example: `embed-pipeline health || page-on-call`
     """
     try:
-        with session.job_store() as (jobs, _):
-            report = jobs.health.report()
+        with session.services() as (services, _):
+            report = read_health(services.jobs, model=services.model)
     except (TransientError, CriticalError) as error:
         facts = {"status": "CRITICAL (queue unreachable)", "reasons": [str(error)]}
         show(facts, as_json=as_json, title="Health")

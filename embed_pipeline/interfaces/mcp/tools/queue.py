@@ -14,6 +14,7 @@ from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments, Lim
 from embed_pipeline.telemetry import redact
 from embed_pipeline.usecases.entities.force import MOST
 from embed_pipeline.usecases.insight.coverage import read_coverage
+from embed_pipeline.usecases.insight.health import read_health
 from embed_pipeline.usecases.queue.control import retry_failed
 from embed_pipeline.usecases.queue.readiness import check_readiness
 from embed_pipeline.worker.context import Services
@@ -120,7 +121,7 @@ class HealthAnswer(Answer):
 
 def _health(services: Services, given: Arguments) -> HealthAnswer:
     try:
-        report = services.jobs.health.report()
+        report = read_health(services.jobs, model=services.model)
     except (TransientError, CriticalError) as error:
         # A monitor needs an answer also when the queue is down.
         reason = redact(str(error))

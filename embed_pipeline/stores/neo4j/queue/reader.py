@@ -52,6 +52,12 @@ class Neo4jJobReader(JobReader):
             yield found[0]
             after = found[0]["token"]
 
+    def pending_models(self) -> tuple[str, ...]:
+        models: list[str] = [""]
+        while found := self._session.all(cypher.NEXT_MODEL, after=models[-1]):
+            models.append(found[0]["model"])
+        return tuple(models[1:])
+
     def count_by_status(self) -> QueueStatus:
         found = self._session.one(cypher.COUNT_BY_STATUS)
         counts = dict(found["counts"])

@@ -61,6 +61,9 @@ class SqlJobs(JobTable):
     def live_owners(self) -> frozenset[str]:
         return frozenset(row["name"] for row in self._reading.all(queries.LIVE_OWNERS))
 
+    def pending_models(self) -> tuple[str, ...]:
+        return tuple(row["name"] for row in self._reading.all(queries.PENDING_MODELS))
+
     def count_by_status(self) -> QueueStatus:
         row = self._one(queries.COUNT_BY_STATUS)
         return QueueStatus(

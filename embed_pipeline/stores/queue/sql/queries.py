@@ -63,6 +63,16 @@ SELECT name FROM owners WHERE EXISTS (
 )
 """
 
+PENDING_MODELS = """
+WITH RECURSIVE models(name) AS (
+    SELECT min(model) FROM {job} WHERE status = 'pending'
+    UNION ALL
+    SELECT (SELECT min(model) FROM {job} WHERE status = 'pending' AND model > models.name)
+    FROM models WHERE models.name IS NOT NULL
+)
+SELECT name FROM models WHERE name IS NOT NULL
+"""
+
 LATEST_FAILED = (
     "SELECT {columns} FROM {job} WHERE status = 'failed' AND {of_category} {latest_first}"
 )

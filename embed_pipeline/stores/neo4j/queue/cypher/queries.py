@@ -83,6 +83,14 @@ WITH job LIMIT $limit
 RETURN properties(job) AS job ORDER BY job.lock_until
 """
 
+# One hop along the index: the next model of pending jobs by name.
+NEXT_MODEL = f"""
+MATCH (job:EmbedJob) {BY_TURN}
+WHERE job.status = 'pending' AND job.model > $after AND job.rank IS NOT NULL
+  AND job.tier IS NOT NULL AND job.available_at IS NOT NULL
+RETURN job.model AS model ORDER BY job.status, job.model LIMIT 1
+"""
+
 # One hop along the index: the next lease of ours by its token, and whether it has not ended.
 NEXT_LEASE = f"""
 CALL () {{
