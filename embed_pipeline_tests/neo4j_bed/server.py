@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -137,6 +138,14 @@ class Server:
     def freeze(self) -> None:
         """Reachable but silent, as behind a broken network."""
         self._signal(signal.SIGSTOP)
+        deadline = time.monotonic() + STOP_PATIENCE
+        while not self._is_frozen() and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def _is_frozen(self) -> bool:
+        """Each thread stops when it next runs, which on a busy machine may take a while."""
+        threads = Path(f"/proc/{self.pid}/task").glob("*/stat")
+        return all(stat.read_text().rpartition(")")[2].split()[0] == "T" for stat in threads)
 
     def thaw(self) -> None:
         self._signal(signal.SIGCONT)

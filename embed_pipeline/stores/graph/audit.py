@@ -68,8 +68,10 @@ class AuditVerbs(DiscoveryVerbs):
             found |= self._check_sample(found, record, size=sample, repair=repair)
         counts = AuditCounts(**Counter(found.values()))
         if repair:
-            wrong = [k.entity.uid for k in page.others if not is_right(k, record)]
-            counts += _counted_changes(self._set_right(wrong))
+            wrong = {k.entity.uid for k in page.others if not is_right(k, record)}
+            # Disowned as well: a reader that does not measure it would take it for a good one.
+            wrong |= {uid for uid, finding in found.items() if finding == "wrong_dimension"}
+            counts += _counted_changes(self._set_right(sorted(wrong)))
         if page.last is None:
             counts += self._graph.end_audit(of=property_of(record), repair=repair)
         return AuditPage(**asdict(counts), next_after=page.last)

@@ -50,7 +50,7 @@ def set_right(tx: GraphTransaction, *, uids: Uids) -> list[Change]:
     models = tx.models()
     locked = tx.lock_entities(uids, of=[m.vector_property for m in models], measure=False)
     seen = [change_of(known, models) for known in locked]
-    tx.save([one for one in seen if one.labels != one.labels_before or one.dropped])
+    tx.save([one for one in seen if one.labels != one.labels_before or one.dropped or one.disowned])
     return seen
 
 

@@ -75,12 +75,7 @@ class SwitchBoard(ports.SwitchBoard):
         return self._turn(SwitchState.PAUSED, reason, unless=lambda switch: not switch.is_running)
 
     def halt(
-        self,
-        reason: str,
-        *,
-        seen: int,
-        owner: str | None = None,
-        job_ids: Sequence[JobId] = (),
+        self, reason: str, *, seen: int, owner: str | None = None, job_ids: Sequence[JobId] = ()
     ) -> Switch:
         def is_old_news(switch: Switch) -> bool:
             return switch.state is SwitchState.HALTED or switch.generation != seen
