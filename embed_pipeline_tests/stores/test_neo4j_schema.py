@@ -209,14 +209,17 @@ class TestGraph:
         with pytest.raises(SchemaMissing, match="embed-pipeline init"):
             schema.check_graph(graph, MAPPING)
 
-    def test_set_up_adds_only_rules_to_an_existing_graph(
+    def test_set_up_adds_only_rules_and_own_labels_to_an_existing_graph(
         self, neo4j_graph: BedServer, graph: Neo4jDatabase
     ) -> None:
         neo4j_graph.run(
             "CREATE (:Person {id: 'a', fullName: 'Ada', updatedAt: 1})"
             "-[:KNOWS {since: 1840}]->(:Person:Engineer {id: 'b', born: date('1791-12-26')})"
         )
-        picture = "MATCH (n:Person) OPTIONAL MATCH (n)-[r]->() RETURN n, labels(n) AS l, r"
+        picture = (
+            "MATCH (n:Person) OPTIONAL MATCH (n)-[r]->()"
+            " RETURN properties(n) AS n, [l IN labels(n) WHERE l <> 'NothingToEmbed'] AS l, r"
+        )
         before = neo4j_graph.run(picture)
 
         schema.prepare_graph(graph, PEOPLE)
@@ -224,6 +227,8 @@ class TestGraph:
         schema.check_graph(graph, PEOPLE)
 
         assert neo4j_graph.run(picture) == before
+        empty = neo4j_graph.run("MATCH (n:NothingToEmbed) RETURN n.id AS id")
+        assert empty == [{"id": "b"}], "known before the first audit"
 
     def test_another_mapping_is_set_up_beside_the_first(self, graph: Neo4jDatabase) -> None:
         schema.prepare_graph(graph, MAPPING)

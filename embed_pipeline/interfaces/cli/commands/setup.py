@@ -56,7 +56,7 @@ def init(
     rebuild_index: Annotated[bool, _REBUILD] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Prepare the stores: tables, constraints, indexes. Changes no entity; can be run again.
+    """Prepare the stores: tables, constraints, indexes, labels. Can be run again.
 
     Works on the stores of the settings; an option names another server or database for
     this call. Passwords come from EMBED_QUEUE_PASSWORD and EMBED_GRAPH_PASSWORD, or are asked
