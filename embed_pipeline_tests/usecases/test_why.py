@@ -64,6 +64,7 @@ def test_unknown_name_and_key_are_reported_as_such(world: World) -> None:
     assert by_name.reason is by_key.reason is Reason.UNKNOWN
     assert by_name.message.startswith("No entity is named 'Nobody'")
     assert by_key.message.startswith("No entity has the key 'x'")
+    assert "name" not in by_key.message
 
 
 @pytest.mark.parametrize("name", [None, "", "  "])
