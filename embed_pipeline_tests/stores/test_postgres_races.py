@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -253,21 +253,16 @@ def test_child_of_a_fork_opens_a_connection_of_its_own(server: Server) -> None:
 def test_threads_that_work_one_after_the_other_share_a_connection(
     postgres_url: str, server: Server
 ) -> None:
-    store = open_jobs(server)
+    """Those of tests before it may still be ending on the server."""
+    find = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE application_name = 'embed-pipeline' AND backend_start >= %s"
+    )
+    with psycopg.connect(postgres_url) as connection, closing(open_jobs(server)) as store:
+        begun = connection.execute("SELECT clock_timestamp()").fetchone()
+        for _ in range(20):
+            thread = threading.Thread(target=store.next_due, kwargs={"model": MODEL})
+            thread.start()
+            thread.join()
 
-    def connections() -> int:
-        with psycopg.connect(postgres_url) as connection:
-            found = connection.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'embed-pipeline'"
-            ).fetchone()
-        assert found is not None
-        return int(found[0])
-
-    before = connections()
-    for _ in range(20):
-        thread = threading.Thread(target=store.next_due, kwargs={"model": MODEL})
-        thread.start()
-        thread.join()
-
-    assert connections() == before + 1
-    store.close()
+        assert connection.execute(find, begun).fetchone() == (1,)
