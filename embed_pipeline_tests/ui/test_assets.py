@@ -38,7 +38,8 @@ def test_asset_page_plots_coverage(page: Page, observed: ControlRoom, pictures: 
     expect(page.get_by_text("coverage (%)", exact=True)).to_be_visible()
     drawn = page.locator("canvas").all()
     assert len(drawn) > 5
-    within(30, lambda: all(canvas.evaluate(COLOURED_PIXELS) > 100 for canvas in drawn))
+    # A figure that only the last observation has, such as that of the first audit, is no line yet.
+    within(30, lambda: sum(canvas.evaluate(COLOURED_PIXELS) > 100 for canvas in drawn) > 5)
     pictures.take(page, "entity_embeddings")
 
 
@@ -49,5 +50,5 @@ def test_check_of_coverage_says_what_it_found(
 
     expect(page.get_by_text("Passed")).to_be_visible()
     entities = coverage_of(observed.services.graph, model=observed.services.model).entities
-    expect(page.get_by_text(f"All {entities} entities have a valid vector.")).to_be_visible()
+    expect(page.get_by_text(f"All {entities} entities with text have a vector.")).to_be_visible()
     pictures.take(page, "checks")
