@@ -1,6 +1,6 @@
 """The first labels: every entity is walked once, as an audit does it.
 
-Once for each mapping: a graph that other programs filled, or of an earlier version, or mapped anew.
+Once for each mapping: of a graph of other programs, of an earlier version, or of a new mapping.
 """
 
 from __future__ import annotations
