@@ -204,7 +204,7 @@ def test_completion_and_late_completion_at_once_succeed_once(
 def test_deadlock_is_repeated_until_both_are_done(
     server: Server, open_store: Callable[..., QueueJobStore]
 ) -> None:
-    database, store = PostgresDatabase(server), open_store()
+    store = open_store()
     add_jobs(store, 2)
     first, second = (job.id for job in store.history.walk())
     both_hold_one = threading.Barrier(2)
@@ -220,15 +220,15 @@ def test_deadlock_is_repeated_until_both_are_done(
             if len(runs) <= 2 and job_id == order[0]:
                 both_hold_one.wait(10)
 
-    with ThreadPoolExecutor() as threads:
+    with closing(PostgresDatabase(server)) as database, ThreadPoolExecutor() as threads:
         orders = ((first, second), (second, first))
         futures = [threads.submit(database.write, partial(touch, order)) for order in orders]
         for future in futures:
             future.result(30)
 
-    assert len(runs) == 3, "the server ended one of them, which ran again"
+    # The repeated one may take its first row before the other wakes up: then they meet once more.
+    assert len(runs) >= 3, "the server ended one of them, which ran again"
     assert [job.strikes for job in store.history.walk()] == [2, 2]
-    database.close()
 
 
 def test_child_of_a_fork_opens_a_connection_of_its_own(server: Server) -> None:
