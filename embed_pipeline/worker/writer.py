@@ -12,6 +12,7 @@ from embed_pipeline.domain.breaker import GRAPH, pause_at
 from embed_pipeline.domain.embedding import StoredVector, Vector, VectorWrite, WriteReport
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EmbedJob, EntityUid
+from embed_pipeline.domain.latency import LatencyKind
 from embed_pipeline.domain.lease import LeaseResult
 from embed_pipeline.errors import CriticalError, PageTooLarge, TransientError
 from embed_pipeline.worker.batch import LeasedBatch, Task
@@ -154,7 +155,8 @@ def _write_vectors(services: Services, page: Page, deadline: Deadline) -> WriteR
     ]
     while True:
         try:
-            report = services.graph.write_vectors(writes, model=services.model)
+            with page.batch.report.timing(LatencyKind.WRITE, services.clock):
+                report = services.graph.write_vectors(writes, model=services.model)
         except TransientError as error:
             seen = breaker.generation
             instead = pause_for_graph(services, error, seen=seen, entities=len(writes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embed_pipeline.domain.embedding import SearchResult, Vector
+from embed_pipeline.domain.latency import LatencyKind
 from embed_pipeline.domain.window import Denied, Spent
 from embed_pipeline.errors import RateLimited, RequestError
 from embed_pipeline.ports.embedding_provider import Input
@@ -17,8 +18,11 @@ def search(
         raise RequestError("The query must not be empty.")
     (fitted,) = services.provider.fit([query])
     services.provider.get_ready()  # before taking a grant, which is valid only briefly
-    vector = _embed(services, fitted)
-    return services.graph.search(vector, model=services.model, limit=limit, entity_type=entity_type)
+    with services.timing(LatencyKind.SEARCH):
+        vector = _embed(services, fitted)
+        return services.graph.search(
+            vector, model=services.model, limit=limit, entity_type=entity_type
+        )
 
 
 def _embed(services: Services, fitted: Input) -> Vector:
@@ -33,7 +37,8 @@ def _embed(services: Services, fitted: Input) -> Vector:
         services.limiter.give_back(taken)
         raise RateLimited("The queue's database took too long to grant the request.")
     try:
-        answer = services.provider.embed([fitted.text])
+        with services.timing(LatencyKind.REQUEST):
+            answer = services.provider.embed([fitted.text])
     except RateLimited as error:
         pause_all(services.limiter, error)
         raise
