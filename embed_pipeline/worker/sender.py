@@ -14,7 +14,7 @@ from embed_pipeline.domain.latency import LatencyKind
 from embed_pipeline.errors import InputRefused, InputTooLarge, SettingsRefused
 from embed_pipeline.ports.embedding_provider import Embedded
 from embed_pipeline.telemetry import emit
-from embed_pipeline.worker.admission import Admitted, Split, admit, is_outdated, record_usage
+from embed_pipeline.worker.admission import Admitted, Split, admit, ask, is_outdated, record_usage
 from embed_pipeline.worker.batch import LeasedBatch
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.outcomes import close_breaker, handle_request_error, record_of
@@ -159,7 +159,7 @@ def _ask(batch: LeasedBatch, request: Request, admitted: Admitted) -> Embedded |
     if is_outdated(services, admitted.at):
         return None
     with batch.report.timing(LatencyKind.REQUEST, services.clock):
-        return services.provider.embed([each.text for each in request.inputs])
+        return ask(services, [each.text for each in request.inputs])
 
 
 def _pending_writes(request: Request, answer: Embedded) -> list[PendingWrite]:

@@ -15,6 +15,7 @@ from embed_pipeline.domain.job import EmbedJob, EntityUid
 from embed_pipeline.domain.latency import LatencyKind
 from embed_pipeline.domain.lease import LeaseResult
 from embed_pipeline.errors import CriticalError, PageTooLarge, TransientError
+from embed_pipeline.telemetry.spans import span
 from embed_pipeline.worker.batch import LeasedBatch, Task
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.intake import supersede
@@ -155,7 +156,10 @@ def _write_vectors(services: Services, page: Page, deadline: Deadline) -> WriteR
     ]
     while True:
         try:
-            with page.batch.report.timing(LatencyKind.WRITE, services.clock):
+            with (
+                page.batch.report.timing(LatencyKind.WRITE, services.clock),
+                span("write", model=services.model, vectors=len(writes)),
+            ):
                 report = services.graph.write_vectors(writes, model=services.model)
         except TransientError as error:
             seen = breaker.generation

@@ -7,7 +7,8 @@ from embed_pipeline.domain.latency import LatencyKind
 from embed_pipeline.domain.window import Denied, Spent
 from embed_pipeline.errors import RateLimited, RequestError
 from embed_pipeline.ports.embedding_provider import Input
-from embed_pipeline.worker.admission import is_outdated, pause_all, record_usage
+from embed_pipeline.telemetry.spans import span
+from embed_pipeline.worker.admission import ask, is_outdated, pause_all, record_usage
 from embed_pipeline.worker.context import Services
 
 
@@ -18,7 +19,7 @@ def search(
         raise RequestError("The query must not be empty.")
     (fitted,) = services.provider.fit([query])
     services.provider.get_ready()  # before taking a grant, which is valid only briefly
-    with services.timing(LatencyKind.SEARCH):
+    with services.timing(LatencyKind.SEARCH), span("search", model=services.model, limit=limit):
         vector = _embed(services, fitted)
         return services.graph.search(
             vector, model=services.model, limit=limit, entity_type=entity_type
@@ -38,7 +39,7 @@ def _embed(services: Services, fitted: Input) -> Vector:
         raise RateLimited("The queue's database took too long to grant the request.")
     try:
         with services.timing(LatencyKind.REQUEST):
-            answer = services.provider.embed([fitted.text])
+            answer = ask(services, [fitted.text])
     except RateLimited as error:
         pause_all(services.limiter, error)
         raise
