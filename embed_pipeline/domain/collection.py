@@ -26,3 +26,8 @@ class Collection:
     valid_to: str = "validTo"
     changed_at: str | None = None
     """Where other programs keep the time of their last change, if they do."""
+
+    @property
+    def properties(self) -> tuple[str, ...]:
+        """What is read of an entity: key, name, type, valid-to, then the texts."""
+        return (self.key, self.name_property, self.type_property, self.valid_to, *self.text)

@@ -91,13 +91,6 @@ def filled(statement: str, mapping: Collection, vector: str = FIRST_PROPERTY) ->
     and `{all_unmeasured}` leave the dimensions out. `{missing}` is of no part of the partition.
     """
     names = vector_names(vector)
-    read = (
-        mapping.key,
-        mapping.name_property,
-        mapping.type_property,
-        mapping.valid_to,
-        *mapping.text,
-    )
     vector_value, model, version = (
         "e." + quoted(name) for name in (names.vector, names.model, names.version)
     )
@@ -117,7 +110,7 @@ def filled(statement: str, mapping: Collection, vector: str = FIRST_PROPERTY) ->
         entity_type=quoted(mapping.type_property),
         valid_to=quoted(mapping.valid_to),
         changed_at=quoted(mapping.changed_at) if mapping.changed_at else "",
-        read=f"[{_listed('e.' + quoted(name) for name in read)}] AS entity",
+        read=f"[{_listed('e.' + quoted(name) for name in mapping.properties)}] AS entity",
         facts=_FACTS.format(vector_value, model, version, dimensions) + " AS facts",
         all_facts=f"[v IN $vectors | {each}] AS facts",
         dimensions=dimensions,

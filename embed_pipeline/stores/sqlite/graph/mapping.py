@@ -35,20 +35,13 @@ def filled(statement: str, mapping: Collection, vector: str = FIRST_PROPERTY) ->
     suffix = vector.removeprefix(FIRST_PROPERTY)
     embedded = quoted(f"embedded{suffix}")
     columns = [quoted(name) for name in saved_columns(mapping)]
-    read = (
-        mapping.key,
-        mapping.name_property,
-        mapping.type_property,
-        mapping.valid_to,
-        *mapping.text,
-    )
     return statement.format(
         entity=quoted(mapping.label),
         key=quoted(mapping.key),
         name=quoted(mapping.name_property),
         entity_type=quoted(mapping.type_property),
         valid_to=quoted(mapping.valid_to),
-        read=_listed("e." + quoted(name) for name in read),
+        read=_listed("e." + quoted(name) for name in mapping.properties),
         embedded=embedded,
         missing=quoted(f"embedding_missing{suffix}"),
         **{f"missing_{event}": quoted(f"embedding_missing{suffix}_{event}") for event in EVENTS},
