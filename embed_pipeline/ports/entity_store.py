@@ -65,6 +65,10 @@ class EntityStore(Protocol):
     def read_entities(self, uids: Sequence[EntityUid]) -> Mapping[EntityUid, Entity]:
         """Also soft-deleted ones; those that are not there are left out."""
 
+    @abstractmethod
+    def next_entities(self, *, limit: int, after: EntityUid | None = None) -> tuple[Entity, ...]:
+        """The next entities by key, valid or not."""
+
     # -- discovery --------------------------------------------------------------------------
 
     @abstractmethod
