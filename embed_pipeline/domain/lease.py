@@ -1,4 +1,9 @@
-"""The lease: a time-bounded, owned, renewable right to work on jobs. Losing it is normal."""
+"""The lease: a time-bounded, owned, renewable right to work on jobs. Losing it is normal.
+
+A job that repeatedly crashes its worker is isolated: it is leased in ever smaller batches.
+`strikes` counts the crashes and failed shared requests that a job was part of. So the job that
+causes them is finally alone and fails alone, without the others that happened to be beside it.
+"""
 
 from __future__ import annotations
 
@@ -87,11 +92,7 @@ class NamedLease:
         return self.owner is None or self.until is None or self.until < now
 
 
-# -- isolation -------------------------------------------------------------------------------
-#
-# A job that repeatedly crashes its worker is leased in ever smaller batches. `strikes` counts the
-# crashes and failed shared requests that a job was part of. So the job that causes them is finally
-# alone and fails alone, without the others that happened to be beside it.
+# -- isolation ------------------------------------------------------------------------------
 
 
 class Tier(IntEnum):

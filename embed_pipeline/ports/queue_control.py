@@ -11,8 +11,8 @@ from embed_pipeline.domain.breaker import Breaker
 from embed_pipeline.domain.control import Switch
 from embed_pipeline.domain.health import HealthReport
 from embed_pipeline.domain.job import Event, FailureRecord, JobId
-from embed_pipeline.domain.latency import Histogram
 from embed_pipeline.domain.lease import NamedLease
+from embed_pipeline.telemetry.latency import Histogram
 
 
 class SwitchBoard(Protocol):

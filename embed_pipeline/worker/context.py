@@ -9,13 +9,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from embed_pipeline.domain.latency import LatencyKind, as_counters
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.ports.clock import Clock, SystemClock
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
+from embed_pipeline.telemetry.latency import LatencyKind, as_counters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 from embed_pipeline.domain.job import FailureRecord, JobId
-from embed_pipeline.domain.latency import LatencyKind, as_counters
 from embed_pipeline.ports.clock import Clock
+from embed_pipeline.telemetry.latency import LatencyKind, as_counters
 from embed_pipeline.worker.stop import StopReason
 
 MOST_FAILURES = 100

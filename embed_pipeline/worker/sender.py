@@ -10,10 +10,10 @@ from datetime import datetime
 from functools import partial
 
 from embed_pipeline.domain.job import JobId
-from embed_pipeline.domain.latency import LatencyKind
 from embed_pipeline.errors import InputRefused, InputTooLarge, SettingsRefused
 from embed_pipeline.ports.embedding_provider import Embedded
 from embed_pipeline.telemetry import emit
+from embed_pipeline.telemetry.latency import LatencyKind
 from embed_pipeline.worker.admission import Admitted, Split, admit, ask, is_outdated, record_usage
 from embed_pipeline.worker.batch import LeasedBatch
 from embed_pipeline.worker.context import Services

@@ -12,9 +12,9 @@ from embed_pipeline.domain.breaker import GRAPH, pause_at
 from embed_pipeline.domain.embedding import StoredVector, Vector, VectorWrite, WriteReport
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EmbedJob, EntityUid
-from embed_pipeline.domain.latency import LatencyKind
 from embed_pipeline.domain.lease import LeaseResult
 from embed_pipeline.errors import CriticalError, PageTooLarge, TransientError
+from embed_pipeline.telemetry.latency import LatencyKind
 from embed_pipeline.telemetry.spans import span
 from embed_pipeline.worker.batch import LeasedBatch, Task
 from embed_pipeline.worker.context import Services

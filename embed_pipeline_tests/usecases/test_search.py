@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from embed_pipeline.domain.latency import LatencyKind
 from embed_pipeline.domain.window import RemainingQuota, Spent
 from embed_pipeline.errors import RateLimited, RequestError, StoreUnavailable
+from embed_pipeline.telemetry.latency import LatencyKind
 from embed_pipeline.usecases.insight.search import search
 from embed_pipeline.worker.admission import PAUSE_WITHOUT_ADVICE
 from embed_pipeline.worker.leasing import lease_batch

@@ -19,10 +19,10 @@ from embed_pipeline import __version__
 from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.health import HealthStatus
 from embed_pipeline.domain.job import provider_of
-from embed_pipeline.domain.latency import BOUNDS, Histogram, LatencyKind
 from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import RequestError
 from embed_pipeline.interfaces.metrics.reader import QueueReading, Reader, Reading
+from embed_pipeline.telemetry.latency import BOUNDS, Histogram, LatencyKind
 from embed_pipeline.worker.report import STORED
 
 COUNTERS = {

@@ -13,11 +13,11 @@ from embed_pipeline.domain.breaker import GRAPH, Breaker
 from embed_pipeline.domain.control import Switch
 from embed_pipeline.domain.health import HealthReport
 from embed_pipeline.domain.job import QueueStatus, provider_of
-from embed_pipeline.domain.latency import Histogram
 from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.domain.window import Allowance, RateLimit
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.ports.clock import Clock
+from embed_pipeline.telemetry.latency import Histogram
 from embed_pipeline.usecases.insight.coverage import quick_coverage
 from embed_pipeline.usecases.insight.forecast import Forecast, read_forecast
 from embed_pipeline.worker.context import Services

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from embed_pipeline.domain.job import EmbedJob, EntityUid, Event, JobId, JobStatus
-from embed_pipeline.domain.latency import Histogram, histograms_of, is_latency
 from embed_pipeline.ports import job_history as ports
 from embed_pipeline.ports import queue_control
 from embed_pipeline.ports.job_history import PAGE
 from embed_pipeline.stores.encoding import to_ms
 from embed_pipeline.stores.queue.job_table import JobReader
 from embed_pipeline.stores.queue.transaction import QueueDatabase
+from embed_pipeline.telemetry.latency import Histogram, histograms_of, is_latency
 
 EVERY = 2**62
 """A limit for all databases that no queue reaches."""

@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from embed_pipeline.domain.job import ENTITY_GONE, FailureRecord, JobId, JobStatus, in_order
-from embed_pipeline.domain.latency import LatencyKind, as_counters
 from embed_pipeline.domain.lease import FailReport, Lease, LeaseResult
 from embed_pipeline.domain.transition import RetryPolicy, after_failure
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.queue import control
 from embed_pipeline.stores.queue.transaction import Transaction
+from embed_pipeline.telemetry.latency import LatencyKind, as_counters
 
 
 def extend(transaction: Transaction, lease: Lease, job_ids: Sequence[JobId]) -> LeaseResult:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from embed_pipeline.domain.embedding import SearchResult, Vector
-from embed_pipeline.domain.latency import LatencyKind
 from embed_pipeline.domain.window import Denied, Spent
 from embed_pipeline.errors import RateLimited, RequestError
 from embed_pipeline.ports.embedding_provider import Input
+from embed_pipeline.telemetry.latency import LatencyKind
 from embed_pipeline.telemetry.spans import span
 from embed_pipeline.worker.admission import ask, is_outdated, pause_all, record_usage
 from embed_pipeline.worker.context import Services

@@ -11,10 +11,10 @@ from embed_pipeline.domain.breaker import GRAPH
 from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.health import HealthStatus
 from embed_pipeline.domain.job import ENTITY_GONE, JobStatus
-from embed_pipeline.domain.latency import Histogram, LatencyKind, as_counters
 from embed_pipeline.domain.lease import RefusalReason
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.ports.job_store import JobStore
+from embed_pipeline.telemetry.latency import Histogram, LatencyKind, as_counters
 from embed_pipeline_tests.clocks import MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import (
     MODEL,
