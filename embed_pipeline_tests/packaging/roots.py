@@ -1,4 +1,4 @@
-"""`make run` on the Pythons of three Debian releases, in roots without a compiler (make test-roots).
+"""`make run` with the Pythons of three Debian releases, without a compiler (`make test-roots`).
 
 Needs to be root, the package debootstrap, and a gigabyte of downloads for each root. A root that
 is there already is used again; each starts with a fresh copy of what is committed.
@@ -56,11 +56,11 @@ def wheels_exist(python: str, platform: str) -> None:
     only = ["--only-binary", ":all:", "--python-version", python, "--python-platform", platform]
     lock = ["--require-hashes", "--requirement", "requirements.txt", "--target", "/nonexistent"]
     subprocess.run([*uv, *only, *lock], cwd=CHECKOUT, check=True)
-    print(f"{platform}, Python {python}: every locked package has a wheel", flush=True)
+    say(f"{platform}, Python {python}: every locked package has a wheel")
 
 
 def run_in(suite: str, root: Path) -> None:
-    print(f"\n{suite}: Python {SUITES.get(suite, 'unknown')}", flush=True)
+    say(f"\n{suite}: Python {SUITES.get(suite, 'unknown')}")
     ready = root / ".ready"
     if not ready.exists():
         bootstrap = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", suite, str(root)]
@@ -76,6 +76,11 @@ def run_in(suite: str, root: Path) -> None:
     # A mount namespace of its own: whatever happens, nothing stays mounted.
     alone = ["unshare", "--mount", "--fork", "--kill-child", "sh", "-c", IN_ROOT, "sh", str(root)]
     subprocess.run(alone, check=True, env=_environment())
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def _environment() -> dict[str, str]:
