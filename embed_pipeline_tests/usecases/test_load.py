@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
 from embed_pipeline.usecases.files.formats import BadRow
@@ -30,7 +31,7 @@ def write(file: Path, *rows: Sequence[str], header: Sequence[str] = HEADER) -> N
         csv.writer(opened).writerows([header, *rows])
 
 
-def only_row(file: Path, mapping: EntityMapping | None = None) -> NewEntity | BadRow:
+def only_row(file: Path, mapping: Collection | None = None) -> NewEntity | BadRow:
     (row,) = rows_of(file, mapping)
     return row
 
@@ -65,7 +66,9 @@ def test_byte_order_mark_line_ends_and_blank_lines_are_tolerated(file: Path) -> 
 
 
 def test_columns_follow_the_mapping(file: Path) -> None:
-    mapping = EntityMapping(key="id", name="title", entity_type="kind", text=("title", "body"))
+    mapping = Collection(
+        key="id", name_property="title", type_property="kind", text=("title", "body")
+    )
     write(file, ("7", "Loom", "Tool", "Weaves."), header=("id", "title", "kind", "body"))
 
     row = only_row(file, mapping)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
 from embed_pipeline.usecases.files import source
@@ -34,7 +35,7 @@ CHOICE = ColumnChoice(
 )
 
 
-def books(path: Path, mapping: EntityMapping | None = None) -> list[NewEntity | BadRow]:
+def books(path: Path, mapping: Collection | None = None) -> list[NewEntity | BadRow]:
     return list(
         rows_of(
             path,
@@ -78,7 +79,7 @@ def test_name_and_type_are_embedded_once_and_other_texts_in_their_order(tmp_path
 def test_name_that_the_mapping_does_not_embed_is_a_text_if_it_is_chosen(tmp_path: Path) -> None:
     path = tmp_path / "books.csv"
     path.write_text(BOOKS)
-    mapping = EntityMapping(text=("observations",))
+    mapping = Collection(text=("observations",))
 
     (row,) = books(path, mapping)
 
@@ -91,7 +92,7 @@ def test_text_columns_need_one_property_to_become(tmp_path: Path) -> None:
     path.write_text(BOOKS)
 
     with pytest.raises(RequestError, match=r"the mapping has plot, review: name the columns"):
-        books(path, EntityMapping(text=("name", "plot", "review")))
+        books(path, Collection(text=("name", "plot", "review")))
 
 
 def test_chosen_text_that_only_looks_like_a_list_is_a_text(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from embed_pipeline.domain.entity import EntityMapping, NewEntity, TextValue, check_entities
+from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.entity import NewEntity, TextValue, check_entities
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
 from embed_pipeline.usecases.files.formats.table import CELL_TOO_LONG, LONGEST_CELL, BadRow, Row
@@ -41,10 +42,10 @@ class ColumnChoice:
 class ColumnPlan:
     """Turns the rows of one file into entities."""
 
-    def __init__(self, choice: ColumnChoice, mapping: EntityMapping, *, place: str) -> None:
+    def __init__(self, choice: ColumnChoice, mapping: Collection, *, place: str) -> None:
         self._mapping, self._place = mapping, place
-        self._name = choice.name or mapping.name
-        self._type = choice.entity_type or mapping.entity_type
+        self._name = choice.name or mapping.name_property
+        self._type = choice.entity_type or mapping.type_property
         self._key = choice.key or mapping.key
         self._said = (choice.name, choice.entity_type, choice.key, *choice.text)
         self._lenient = bool(choice.text)
@@ -96,7 +97,7 @@ class ColumnPlan:
     def _text_columns(self, chosen: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """The columns of each text property; name and type are texts without being named."""
         mapping = self._mapping
-        own = [p for p in mapping.text if p not in (mapping.name, mapping.entity_type)]
+        own = [p for p in mapping.text if p not in (mapping.name_property, mapping.type_property)]
         if not chosen:
             return {each: (each,) for each in own}
         if len(own) != 1:
@@ -104,7 +105,7 @@ class ColumnPlan:
                 f"The columns of --text would have to become one property, but the mapping has "
                 f"{_list(own) or 'none beside name and type'}: name the columns like these."
             )
-        said = {self._name: mapping.name, self._type: mapping.entity_type}
+        said = {self._name: mapping.name_property, self._type: mapping.type_property}
         return {own[0]: tuple(c for c in chosen if said.get(c) not in mapping.text)}
 
     def _columns_of_texts(self) -> Iterable[str]:
