@@ -27,8 +27,10 @@ from embed_pipeline.usecases.entities import create as create_use_case
 from embed_pipeline.usecases.entities.audit import AuditReport
 from embed_pipeline.usecases.entities.create import CreateReport
 from embed_pipeline.usecases.insight import search as search_use_case
+from embed_pipeline.usecases.insight import text as text_use_case
 from embed_pipeline.usecases.insight import why as why_use_case
 from embed_pipeline.usecases.insight.coverage import quick_coverage
+from embed_pipeline.usecases.insight.text import EntityText, Preview
 from embed_pipeline.worker.context import Services
 
 __all__ = [
@@ -37,11 +39,13 @@ __all__ = [
     "CreateReport",
     "Created",
     "Entity",
+    "EntityText",
     "EntityUid",
     "Finding",
     "Hit",
     "NewEntity",
     "Pipeline",
+    "Preview",
     "Reason",
     "Remedy",
     "SearchResult",
@@ -106,6 +110,14 @@ class Pipeline:
     def why(self, name: str | None = None, *, key: EntityUid | None = None) -> tuple[Finding, ...]:
         """Why an entity cannot be found, or when it will be; one finding for each namesake."""
         return why_use_case.why(self._services, name=name, key=key)
+
+    def text(self, name: str | None = None, *, key: EntityUid | None = None) -> EntityText:
+        """The text of an entity exactly as it is embedded, with its tokens; sends nothing."""
+        return text_use_case.text_of(self._services, name=name, key=key)
+
+    def preview(self, *, limit: int = 5) -> Preview:
+        """The first texts by key as they would be embedded, at most 100; sends nothing."""
+        return text_use_case.preview(self._services, limit=limit)
 
     def coverage(self) -> Coverage:
         """From counts, in milliseconds at any size, and what the last complete audit found."""

@@ -55,6 +55,15 @@ def test_changed_text_queues_its_new_version_at_once(pipeline: Pipeline) -> None
     assert (same.unchanged, same.jobs.new_jobs) == (1, 0)
 
 
+def test_text_and_preview_show_what_is_embedded(pipeline: Pipeline) -> None:
+    pipeline.create_entities([NewEntity(name="a", properties={"observations": ("first",)})])
+
+    (first,) = pipeline.preview().texts
+
+    assert first == pipeline.text("a")
+    assert first.text == "a\nfirst"
+
+
 def test_creating_calls_no_provider(variables: dict[str, str]) -> None:
     away = {"EMBEDDING_PROVIDER": "openai", "OPENAI_API_KEY": "key-for-tests-only"}
     away["OPENAI_BASE_URL"] = "http://127.0.0.1:9/v1"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.settings.groups.entity import EntitySettings, entity_mapping
 from embed_pipeline.settings.groups.general import (
@@ -66,7 +66,7 @@ class Settings:
     queue: QueueSettings
     provider: ProviderSettings
     stores: StoreSettings
-    entity: EntityMapping
+    entity: Collection
     logging: LogSettings
     name: str = ""
     """The prefix of everything that Dagster shows; empty without one."""

@@ -9,9 +9,8 @@ from datetime import timedelta
 from functools import cached_property
 
 from embed_pipeline.domain.entity import Entity
-from embed_pipeline.domain.isolation import Tier, tier_of
 from embed_pipeline.domain.job import EmbedJob, EntityUid, FailureRecord, JobId
-from embed_pipeline.domain.lease import Lease, LeaseResult
+from embed_pipeline.domain.lease import Lease, LeaseResult, Tier, tier_of
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.telemetry import emit
 from embed_pipeline.worker.context import Services
@@ -70,7 +69,7 @@ class LeasedBatch:
             # An error of these two must not hide why the batch ended.
             with suppress(EmbedPipelineError):
                 self._give_back_probe()
-                self.services.jobs.counters.add(self.report.counters())
+                self.services.jobs.counters.add(self.report.counters(model=self.services.model))
         finally:
             self.heartbeat.stop()
             self._measure()

@@ -220,6 +220,7 @@ def test_search_answers_people_and_programs(cli: CommandLine, services: Services
     assert (parsed["searchable"], parsed["entities"]) == (2, 3)
     assert isinstance(best["score"], float)
     assert (best["type"], len(best["key"])) == ("Thing", 32)
+    assert best["text"] == f"{best['name']}\nThing"
     assert "[/red] one" in readable.out
     assert "2 of 3 entities have a vector" in readable.out
 

@@ -11,6 +11,8 @@ COMMANDS = [
     "init",
     "doctor",
     "why",
+    "text",
+    "preview",
     "export",
     "cancel",
     "status",

@@ -20,6 +20,8 @@ MISSING_IN_PRODUCTION = {
 COMMANDS = [
     ("init",),
     ("why", "name"),
+    ("text", "name"),
+    ("preview",),
     ("export", "jobs.csv"),
     ("cancel", "name"),
     ("cancel", "--all"),

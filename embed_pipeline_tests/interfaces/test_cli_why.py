@@ -1,4 +1,4 @@
-"""`embed-pipeline why`: the reason and the command that mends it, for people and programs."""
+"""`embed-pipeline why`, `text` and `preview`: one entity, for people and programs."""
 
 from __future__ import annotations
 
@@ -62,3 +62,28 @@ def test_why_of_an_empty_name_is_one_sentence(cli: CommandLine) -> None:
 
     assert (answer.code, answer.out) == (1, "")
     assert answer.err == "A name or a key must be given.\n"
+
+
+def test_text_is_shown_with_its_tokens(cli: CommandLine, services: Services) -> None:
+    create(services, "[/odd] name")
+
+    readable, parsed = cli("text", "[/odd] name"), cli("text", "[/odd] name", "--json").json
+
+    assert readable.out.splitlines()[1:] == ["[/odd] name", "Thing"]
+    assert f"{parsed['tokens']} tokens" in readable.out.splitlines()[0]
+    assert (parsed["text"], parsed["truncated"]) == ("[/odd] name\nThing", False)
+
+
+def test_text_without_a_name_is_wrong_usage(cli: CommandLine) -> None:
+    assert cli("text").code == 2
+
+
+def test_preview_shows_the_first_texts(cli: CommandLine, services: Services) -> None:
+    create(services, *"abc")
+
+    readable, parsed = cli("preview", "--limit", "2"), cli("preview", "--json").json
+
+    assert readable.out.count("tokens") == 2
+    assert readable.out.endswith("0 of the first 3 entities have nothing to embed.\n")
+    assert sorted(one["text"] for one in parsed["texts"]) == ["a\nThing", "b\nThing", "c\nThing"]
+    assert (parsed["examined"], parsed["empty"]) == (3, 0)

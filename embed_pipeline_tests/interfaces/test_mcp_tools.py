@@ -57,6 +57,14 @@ class TestCreateAndSearch:
 
         assert (len(hit["text"]), hit["text"][-1]) == (1_000, "…")
 
+    def test_the_embedded_text_is_shown(self, agent: Conversation) -> None:
+        agent.call("create_entities", entities=[{"name": "a", "observations": ["first"]}])
+
+        shown = agent.call("entity_text", entity_name="a")
+
+        assert (shown.facts["text"], shown.facts["truncated"]) == ("a\nfirst", False)
+        assert f"has {shown.facts['tokens']} tokens" in shown.sentence
+
     def test_existing_entity_is_reported_and_left_as_it_is(self, agent: Conversation) -> None:
         agent.call("create_entities", entities=[{"name": "a", "observations": ["first"]}])
 

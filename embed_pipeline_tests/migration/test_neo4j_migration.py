@@ -11,14 +11,20 @@ from pathlib import Path
 import pytest
 
 from embed_pipeline import wiring
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.errors import SchemaMissing
 from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.stores.neo4j.setup import labels, schema
 from embed_pipeline.stores.neo4j.setup.schema import VERSIONS
 from embed_pipeline_tests.acceptance.production import server_variables
 from embed_pipeline_tests.interfaces.command_line import environment, run_program
-from embed_pipeline_tests.migration.contract import VARIABLES, MigrationContract, load_into_neo4j
+from embed_pipeline_tests.migration.contract import (
+    HAD_NO_TEXT,
+    VARIABLES,
+    MigrationContract,
+    check_job_without_text,
+    load_into_neo4j,
+)
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_graph import database_of
 
@@ -54,6 +60,18 @@ def test_init_raises_the_version_so_that_programs_of_0_1_refuse_the_database(
     assert saved["version"] == VERSIONS["queue"] > OLD_VERSION
 
 
+def test_job_that_0_1_failed_for_want_of_a_text_is_completed(
+    variables: dict[str, str], neo4j_queue: BedServer
+) -> None:
+    neo4j_queue.run("MATCH (j:EmbedJob {entity_uid: 'e07'}) SET j += $fields", fields=HAD_NO_TEXT)
+    settings = load_settings(variables)
+
+    wiring.initialise_stores(settings)
+
+    with closing(wiring.open_job_store(settings)) as jobs:
+        check_job_without_text(jobs)
+
+
 def test_labels_are_given_page_by_page_and_an_interrupted_init_goes_on(
     variables: dict[str, str], neo4j_graph: BedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,11 +89,11 @@ def test_labels_are_given_page_by_page_and_an_interrupted_init_goes_on(
     database = database_of(neo4j_graph)
     with closing(database):
         with pytest.raises(KeyboardInterrupt):
-            schema.prepare_graph(database, EntityMapping(), on_progress=interrupted)
+            schema.prepare_graph(database, Collection(), on_progress=interrupted)
         with pytest.raises(SchemaMissing, match="embed-pipeline init"):
-            schema.check_graph(database, EntityMapping())
-        schema.prepare_graph(database, EntityMapping(), on_progress=interrupted)
-        schema.check_graph(database, EntityMapping())
+            schema.check_graph(database, Collection())
+        schema.prepare_graph(database, Collection(), on_progress=interrupted)
+        schema.check_graph(database, Collection())
 
     assert seen == [(5, 21), (10, 21), (5, 21), (10, 21), (11, 21)]
     rows = neo4j_graph.run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 from embed_pipeline.domain.embedding import (
+    FIRST_PROPERTY,
     Bookmark,
     Discovery,
     ModelRecord,
@@ -124,6 +125,18 @@ class DiscoveryVerbs(LabelVerbs):
             entity, facts = known.entity, known.facts[property_of(record)]
             if entity.is_valid and entity.text and defect_of(entity, facts, record) in wanted:
                 yield entity
+
+    def next_entities(self, *, limit: int, after: EntityUid | None = None) -> tuple[Entity, ...]:
+        check_limit(limit)
+        page = self._graph.read(
+            lambda tx: tx.known(
+                tx.statements.NEXT_WITH_LABELS,
+                of=FIRST_PROPERTY,
+                after=after or START,
+                size=limit,
+            )
+        )
+        return tuple(known.entity for known in page)
 
     def mark_changed(self) -> int:
         return self._graph.mark_changed()

@@ -23,6 +23,18 @@ from embed_pipeline_tests.contracts.entity_store.scene import (
 
 
 class DiscoverContract:
+    def test_all_entities_are_read_page_by_page_in_the_order_of_keys(
+        self, store: EntityStore
+    ) -> None:
+        add(store, 3, 1, 2)
+        store.soft_delete([uid(1)])
+
+        first = store.next_entities(limit=2)
+        rest = store.next_entities(limit=2, after=first[-1].uid)
+
+        assert (keys(first), keys(rest)) == (uids([1, 2]), uids([3]))
+        assert [entity.is_valid for entity in first] == [False, True]
+
     def test_exactly_fifty_of_a_thousand_missing_are_returned(self, store: EntityStore) -> None:
         add(store, *range(1000))
 

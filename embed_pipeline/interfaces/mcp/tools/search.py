@@ -1,4 +1,4 @@
-"""Tools that find entities by meaning, and explain why one is not found."""
+"""Tools that find entities by meaning, explain why one is not found, and show its text."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.interfaces.mcp.remedies import advice_for
 from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments, Limit, Shape
 from embed_pipeline.usecases.insight.search import search
+from embed_pipeline.usecases.insight.text import excerpt, text_of
 from embed_pipeline.usecases.insight.why import why
 from embed_pipeline.worker.context import Services
-
-LONGEST_TEXT = 1_000
-"""Characters of a hit's text: an entity can hold megabytes, the context of a model cannot."""
 
 NAMED = 3
 """Hits named in the sentence; the data has all."""
@@ -65,17 +63,13 @@ def _search(services: Services, given: SearchArguments) -> SearchAnswer:
                 name=hit.entity.name,
                 entity_type=hit.entity.entity_type,
                 key=hit.entity.uid,
-                text=_cut(hit.entity.text),
+                text=excerpt(hit.entity.text),
             )
             for hit in result.hits
         ],
         searchable=result.searchable,
         valid=result.entities,
     )
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
 
 
 def _sentence(result: SearchResult, *, capped: bool) -> str:
@@ -108,9 +102,9 @@ SEARCH = AgentTool(
 )
 
 
-class WhyArguments(Arguments):
+class EntityArguments(Arguments):
     entity_name: str | None = Field(default=None, min_length=1)
-    """The exact name of the entity; all entities of that name are explained."""
+    """The exact name of the entity."""
     key: str | None = Field(default=None, min_length=1)
     """The key of the entity; if given, the name is ignored."""
 
@@ -137,7 +131,7 @@ class WhyAnswer(Answer):
     """One for each entity of that name."""
 
 
-def _why(services: Services, given: WhyArguments) -> WhyAnswer:
+def _why(services: Services, given: EntityArguments) -> WhyAnswer:
     key = None if given.key is None else EntityUid(given.key)
     found = why(services, name=given.entity_name, key=key)
     return WhyAnswer(
@@ -166,7 +160,48 @@ WHY = AgentTool(
         "exists, has a vector of its current text, is queued and what delays the queue, or "
         "failed and with which error; and what to do. Cheap on any graph."
     ),
-    arguments=WhyArguments,
+    arguments=EntityArguments,
     answer=WhyAnswer,
     run=_why,
+)
+
+
+LONGEST_TEXT = 20_000
+"""Characters of the text that one answer holds."""
+
+
+class TextAnswer(Answer):
+    key: str
+    """The entity's key."""
+    text: str
+    """Its text exactly as it is embedded; empty if it has none; cut after 20000 characters."""
+    tokens: int
+    """The tokens of the whole text that is embedded."""
+    truncated: bool
+    """The text is too long for the model: only what is here is embedded."""
+
+
+def _text(services: Services, given: EntityArguments) -> TextAnswer:
+    key = None if given.key is None else EntityUid(given.key)
+    found = text_of(services, name=given.entity_name, key=key)
+    cut = " It was cut to the model's limit." if found.truncated else ""
+    return TextAnswer(
+        message=f"The text has {found.tokens} tokens.{cut}",
+        key=found.entity.uid,
+        text=excerpt(found.text, LONGEST_TEXT),
+        tokens=found.tokens,
+        truncated=found.truncated,
+    )
+
+
+TEXT = AgentTool(
+    name="entity_text",
+    title="Show the embedded text",
+    description=(
+        "The text of one entity exactly as it is embedded, with its tokens and whether it was cut. "
+        "Searches compare the query with this text only."
+    ),
+    arguments=EntityArguments,
+    answer=TextAnswer,
+    run=_text,
 )

@@ -13,7 +13,7 @@ from functools import partial
 
 from neo4j.exceptions import Neo4jError
 
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
 from embed_pipeline.errors import ConfigurationError, RequestError, SchemaMissing
 from embed_pipeline.stores.config import Location, OnProgress, unseen
@@ -21,17 +21,13 @@ from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline.stores.neo4j.driver.error_codes import TOO_LARGE
 from embed_pipeline.stores.neo4j.graph.mapping import quoted
 from embed_pipeline.stores.neo4j.queue import adoption
+from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.cypher.adoption import ADOPT_JOBS, TRACK_JOBS
 from embed_pipeline.stores.neo4j.setup import cypher
-from embed_pipeline.stores.neo4j.setup.cypher import (
-    QUEUE_RULES,
-    RETIRED_QUEUE_INDEXES,
-    Rule,
-    graph_rules,
-)
+from embed_pipeline.stores.neo4j.setup.cypher import QUEUE_RULES, Rule, graph_rules
 from embed_pipeline.stores.neo4j.setup.labels import label_entities
 
-VERSIONS = {"queue": 5, "graph": 2}
+VERSIONS = {"queue": 6, "graph": 2}
 
 LOCKS = ("lease",)
 """Nodes that a transaction locks to be alone with its decision."""
@@ -60,7 +56,7 @@ def locate(database: Neo4jDatabase, role: str) -> Location:
     return Location(identity=_id(database), place=_place(database))
 
 
-def refuse_entities(queue: Neo4jDatabase, mapping: EntityMapping) -> None:
+def refuse_entities(queue: Neo4jDatabase, mapping: Collection) -> None:
     """A new queue's database may hold no entities: queue and graph may have been exchanged."""
     # Once it is the queue's, a label of the graph may well be the name of one of its own.
     if _read_found(queue).versions["queue"] is not None:
@@ -79,12 +75,13 @@ def prepare_queue(database: Neo4jDatabase, *, max_attempts: int = 3) -> int:
     """Make what is missing; return how many jobs of another program were adopted."""
     before = _prepare(database, "queue", QUEUE_RULES)
     if before is not None and before < VERSIONS["queue"]:
-        for name in RETIRED_QUEUE_INDEXES:
+        for name in cypher.RETIRED_QUEUE_INDEXES:
             database.write(partial(_drop, name), timeout=BUILD_PATIENCE)
         # Budgets are documents; those of before, a minute old at most, are forgotten.
         database.write(lambda tx: tx.all(cypher.DROP_BUDGET_RULE), timeout=BUILD_PATIENCE)
         database.write(lambda tx: tx.all(cypher.FORGET_BUDGETS))
         database.autocommit(TRACK_JOBS, **adoption.terms(max_attempts))
+        Neo4jQueue(database).complete_without_text()
     adopted = database.autocommit(ADOPT_JOBS, **adoption.terms(max_attempts))
 
     def finish(tx: Tx) -> None:
@@ -100,7 +97,7 @@ def check_queue(database: Neo4jDatabase) -> None:
 
 
 def prepare_graph(
-    database: Neo4jDatabase, mapping: EntityMapping, *, on_progress: OnProgress = unseen
+    database: Neo4jDatabase, mapping: Collection, *, on_progress: OnProgress = unseen
 ) -> None:
     """Make what is missing, and label the entities that are there."""
     refuse_misfits(mapping, NEO4J)
@@ -109,7 +106,7 @@ def prepare_graph(
     database.write(lambda tx: tx.all(cypher.SAVE_GRAPH_VERSION, version=VERSIONS["graph"]))
 
 
-def check_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
+def check_graph(database: Neo4jDatabase, mapping: Collection) -> None:
     _check(database, "graph", graph_rules(mapping))
 
 
@@ -117,7 +114,7 @@ def confirm_queue(database: Neo4jDatabase) -> None:
     _confirm(database, "queue", QUEUE_RULES)
 
 
-def confirm_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
+def confirm_graph(database: Neo4jDatabase, mapping: Collection) -> None:
     _confirm(database, "graph", graph_rules(mapping))
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from embed_pipeline.domain.isolation import Tier
 from embed_pipeline.domain.job import RANKS
+from embed_pipeline.domain.lease import Tier
 from embed_pipeline.stores.encoding import JOB_FIELDS, LAST_MS
 
 TIME_OF_STATUS = """CASE status WHEN 'pending' THEN available_at
@@ -23,6 +23,12 @@ which is greater than all numbers."""
 MALFORMED_INDEX = f"(({TIME_OF_STATUS})) WHERE {MALFORMED}"
 """Empty, unless another program writes such times. An index on the time itself, so that a planner
 has no other one for `first_malformed`."""
+
+HAD_NO_TEXT = "status = 'failed' AND error_type = 'EmptyText'"
+"""Jobs that 0.1 failed because their entity had no text, which is no failure any more."""
+
+NO_ERROR = """error = NULL, error_type = NULL, error_category = NULL, error_stack = NULL,
+    fail_code = NULL, fail_reason = NULL"""
 
 
 class Dialect:
@@ -58,8 +64,7 @@ _FRAGMENTS: Mapping[str, str] = {
         "{listed_ids} AND status = 'processing' AND lock_owner = :owner AND lease_token = :token"
     ),
     "unlocked": "lock_owner = NULL, lock_until = NULL, lease_token = NULL",
-    "no_error": """error = NULL, error_type = NULL, error_category = NULL, error_stack = NULL,
-    fail_code = NULL, fail_reason = NULL""",
+    "no_error": NO_ERROR,
     "fresh_start": """attempts = 0, recoveries = 0, recovered_at = NULL, strikes = 0,
     processed_at = NULL, {no_error}""",
     "back_to_pending": """status = 'pending', {unlocked},

@@ -18,7 +18,6 @@ filled with these constants.
 
 from __future__ import annotations
 
-from embed_pipeline.domain.isolation import SMALL_FROM_STRIKES, SOLO_FROM_STRIKES, Tier
 from embed_pipeline.domain.job import (
     DEFAULT_PRIORITY,
     HIGHEST_PRIORITY,
@@ -26,6 +25,7 @@ from embed_pipeline.domain.job import (
     RANKS,
     JobStatus,
 )
+from embed_pipeline.domain.lease import SMALL_FROM_STRIKES, SOLO_FROM_STRIKES, Tier
 
 NOW = "coalesce($now, timestamp())"
 REAL_NOW = "coalesce($now, datetime.realtime().epochMillis)"
@@ -58,6 +58,11 @@ IS_HELD = "job.status = 'processing' AND job.lock_owner = $owner AND job.lease_t
 
 # A job of another program that cannot be named so is passed over: no list of ids could hold it.
 HAS_ID = "job.id IS :: STRING NOT NULL"
+
+# A job without one of these four is left alone, `adoption` names it.
+CAN_BE_ADOPTED = """
+all(name IN [job.id, job.entity_uid, job.model, job.version] WHERE name IS :: STRING NOT NULL)
+"""
 
 UNLOCKED = "job.lock_owner = null, job.lock_until = null, job.lease_token = null"
 
