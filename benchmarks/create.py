@@ -19,7 +19,8 @@ from pathlib import Path
 from threading import Barrier
 
 from benchmarks.servers import production_server
-from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
 from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
@@ -107,7 +108,7 @@ def graph() -> Iterator[GraphEntityStore]:
                 password=address.password,
                 database=address.database,
             )
-            mapping = EntityMapping()
+            mapping = Collection()
             schema.prepare_graph(database, mapping)
             with closing(GraphEntityStore(Neo4jGraph(database, mapping=mapping))) as store:
                 store.register_first_model(MODEL, dimensions=64)

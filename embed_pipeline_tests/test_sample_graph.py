@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from embed_pipeline import wiring
-from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.settings import load_settings
 from embed_pipeline.usecases.files.formats import BadRow
 from embed_pipeline.usecases.files.formats.csv_files import read_csv
@@ -36,7 +37,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 
 
 def test_sample_graph_has_no_bad_row_and_no_namesakes() -> None:
-    rows = list(read_csv(SAMPLE, EntityMapping()))
+    rows = list(read_csv(SAMPLE, Collection()))
 
     bad = [row for row in rows if isinstance(row, BadRow)]
     entities = [row for row in rows if isinstance(row, NewEntity)]

@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import chain
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
 
@@ -18,20 +19,6 @@ TextValue = str | tuple[str, ...] | None
 
 LONGEST = 7_500
 """Bytes of a name or key: Neo4j indexes at most about 8 kB, with model and version in the queue."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityMapping:
-    """How people's own graphs name things; identifiers are validated by the settings."""
-
-    label: str = "Entity"
-    key: str = "uid"
-    name: str = "name"
-    entity_type: str = "entityType"
-    text: tuple[str, ...] = ("name", "entityType", "observations")
-    valid_to: str = "validTo"
-    changed_at: str | None = None
-    """Where other programs keep the time of their last change, if they do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +82,12 @@ def version_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def merged(new: NewEntity, existing: Entity | None, *, mapping: EntityMapping) -> Entity:
+def merged(new: NewEntity, existing: Entity | None, *, mapping: Collection) -> Entity:
     """The entity after an upsert: valid, with what `new` says over what was there."""
     entity_type = new.entity_type or (existing.entity_type if existing else "")
-    said: dict[str, TextValue] = {**new.properties, mapping.name: new.name}
+    said: dict[str, TextValue] = {**new.properties, mapping.name_property: new.name}
     if new.entity_type:
-        said[mapping.entity_type] = new.entity_type
+        said[mapping.type_property] = new.entity_type
     before = existing.texts if existing else (None,) * len(mapping.text)
     texts = (said.get(name, old) for name, old in zip(mapping.text, before, strict=True))
     return Entity(
@@ -111,7 +98,7 @@ def merged(new: NewEntity, existing: Entity | None, *, mapping: EntityMapping) -
     )
 
 
-def check_entities(entities: Sequence[NewEntity], *, mapping: EntityMapping) -> None:
+def check_entities(entities: Sequence[NewEntity], *, mapping: Collection) -> None:
     """Refuse what no store could keep, before anything is written."""
     unknown = {name for new in entities for name in new.properties} - set(mapping.text)
     if unknown:
@@ -125,7 +112,7 @@ def check_entities(entities: Sequence[NewEntity], *, mapping: EntityMapping) -> 
             raise RequestError(f"Entity {(new.uid or new.name)[:100]!r}: {problem}.")
 
 
-def _problem_of(new: NewEntity, mapping: EntityMapping) -> str | None:
+def _problem_of(new: NewEntity, mapping: Collection) -> str | None:
     if not new.name.strip():
         return "its name is empty"
     if "\x00" in (new.uid or ""):
@@ -133,7 +120,7 @@ def _problem_of(new: NewEntity, mapping: EntityMapping) -> str | None:
     for what, indexed in (("name", new.name), ("key", new.uid or "")):
         if len(indexed.encode(errors="replace")) > LONGEST:
             return f"its {what} is longer than {LONGEST:,} bytes"
-    for name, said in ((mapping.name, new.name), (mapping.entity_type, new.entity_type)):
+    for name, said in ((mapping.name_property, new.name), (mapping.type_property, new.entity_type)):
         if new.properties.get(name, said) != said:
             return f"its property {name} contradicts {said!r}"
     for name, value in new.properties.items():

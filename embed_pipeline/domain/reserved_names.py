@@ -8,26 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.errors import ConfigurationError
-
-
-class Names(Protocol):
-    """How a graph names things."""
-
-    @property
-    def label(self) -> str: ...
-    @property
-    def key(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def entity_type(self) -> str: ...
-    @property
-    def text(self) -> tuple[str, ...]: ...
-    @property
-    def valid_to(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,58 +48,66 @@ SQLITE = Reserved(
 )
 
 
-def misfits(names: Names, store: Reserved) -> Iterator[tuple[str, str]]:
+def misfits(collection: Collection, store: Reserved) -> Iterator[tuple[str, str]]:
     """Each role whose name the store cannot use, and what it must be instead."""
-    if store.has_label(names.label):
-        yield "label", f"be a label that the store does not use itself, got {names.label!r}"
-    for role, used in _properties(names):
+    if store.has_label(collection.label):
+        yield "label", f"be a label that the store does not use itself, got {collection.label!r}"
+    for role, used in _properties(collection):
         for name in used:
             if store.has_property(name):
                 yield role, f"be a property that the store does not use itself, got {name!r}"
-    yield from _clashes(names, store)
+    yield from _clashes(collection, store)
 
 
-def refuse_misfits(names: Names, store: Reserved) -> None:
+def refuse_misfits(collection: Collection, store: Reserved) -> None:
     """For a store whose mapping may not come from the settings."""
-    problems = [f"The mapping's {role} must {must}." for role, must in misfits(names, store)]
+    problems = [f"The mapping's {role} must {must}." for role, must in misfits(collection, store)]
     if problems:
         raise ConfigurationError(problems)
 
 
-def _properties(names: Names) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _properties(collection: Collection) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return (
-        ("key", (names.key,)),
-        ("name", (names.name,)),
-        ("entity_type", (names.entity_type,)),
-        ("text", names.text),
-        ("valid_to", (names.valid_to,)),
+        ("key", (collection.key,)),
+        ("name_property", (collection.name_property,)),
+        ("type_property", (collection.type_property,)),
+        ("text", collection.text),
+        ("valid_to", (collection.valid_to,)),
     )
 
 
-def _clashes(names: Names, store: Reserved) -> Iterator[tuple[str, str]]:
-    others = {store.spelled(name) for name in (names.name, names.entity_type, *names.text)}
-    key, valid_to = store.spelled(names.key), store.spelled(names.valid_to)
+def _clashes(collection: Collection, store: Reserved) -> Iterator[tuple[str, str]]:
+    others = {
+        store.spelled(name)
+        for name in (collection.name_property, collection.type_property, *collection.text)
+    }
+    key, valid_to = store.spelled(collection.key), store.spelled(collection.valid_to)
     if key in others:
-        yield "key", f"be another property than name, type and texts, got {names.key!r}"
+        yield "key", f"be another property than name, type and texts, got {collection.key!r}"
     if valid_to in others | {key}:
         yield (
             "valid_to",
-            f"be another property than key, name, type and texts, got {names.valid_to!r}",
+            f"be another property than key, name, type and texts, got {collection.valid_to!r}",
         )
     seen: set[str] = set()
-    for name in names.text:
+    for name in collection.text:
         if store.spelled(name) in seen:
             yield "text", f"name each property once, got {name!r} again"
         seen.add(store.spelled(name))
     if not store.case_sensitive:
-        yield from _mixed_cases(names, store)
+        yield from _mixed_cases(collection, store)
 
 
-def _mixed_cases(names: Names, store: Reserved) -> Iterator[tuple[str, str]]:
+def _mixed_cases(collection: Collection, store: Reserved) -> Iterator[tuple[str, str]]:
     """Columns that differ only in case are one column, so it needs one spelling and one role."""
-    columns = {store.spelled(name): name for name in (names.entity_type, names.name)}
+    columns = {
+        store.spelled(name): name for name in (collection.type_property, collection.name_property)
+    }
     if len(columns) < 2:
-        yield "entity_type", f"be another property than the name, got {names.entity_type!r}"
-    for name in names.text:
+        yield (
+            "type_property",
+            f"be another property than the name, got {collection.type_property!r}",
+        )
+    for name in collection.text:
         if columns.get(store.spelled(name), name) != name:
             yield "text", f"spell name and type as they are mapped, got {name!r}"

@@ -6,9 +6,10 @@ Discovery and search never load the graph: every call is bounded by its limit or
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Protocol
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import (
     Bookmark,
     Created,
@@ -21,7 +22,7 @@ from embed_pipeline.domain.embedding import (
     VectorWrite,
     WriteReport,
 )
-from embed_pipeline.domain.entity import Entity, EntityMapping, NewEntity
+from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import AuditPage, AuditRecord, PartitionCounts
 
@@ -29,7 +30,7 @@ from embed_pipeline.domain.partition import AuditPage, AuditRecord, PartitionCou
 class EntityStore(Protocol):
     @property
     @abstractmethod
-    def mapping(self) -> EntityMapping: ...
+    def mapping(self) -> Collection: ...
 
     # -- entities ---------------------------------------------------------------------------
 
@@ -170,7 +171,7 @@ class EntityStore(Protocol):
 
     @abstractmethod
     def vectors_of_versions(
-        self, versions: Collection[str], *, model: str
+        self, versions: Sequence[str] | Set[str], *, model: str
     ) -> Mapping[str, StoredVector]:
         """Vectors already paid for, by the version of the text they were made from.
 

@@ -105,7 +105,7 @@ class JobStore(Protocol):
     ) -> LeaseResult:
         """Give started jobs back without charging an attempt; the error is recorded.
 
-        `strike` isolates them: they are leased in smaller batches (see `domain.isolation`).
+        `strike` isolates them: they are leased in smaller batches (see `domain.lease`).
         """
 
     @abstractmethod

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.settings.groups.entity import EntitySettings, entity_mapping
 from embed_pipeline.settings.groups.general import (
     Environment,
@@ -64,7 +64,7 @@ class Settings:
     queue: QueueSettings
     provider: ProviderSettings
     stores: StoreSettings
-    entity: EntityMapping
+    entity: Collection
     logging: LogSettings
     reaper: ReaperSettings | None = None
     """None: REAPER_DATABASE_URL is not set, and there is no reaper."""

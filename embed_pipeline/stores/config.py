@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from embed_pipeline.domain.check import CheckResult
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
@@ -50,7 +50,7 @@ class StoreConfig:
 
     home: Path
     policy: QueuePolicy
-    mapping: EntityMapping
+    mapping: Collection
     queue: Server | None = None
     graph: Server | None = None
     clock: Clock | None = None

@@ -9,9 +9,8 @@ from datetime import timedelta
 from functools import cached_property
 
 from embed_pipeline.domain.entity import Entity
-from embed_pipeline.domain.isolation import Tier, tier_of
 from embed_pipeline.domain.job import EmbedJob, EntityUid, FailureRecord, JobId
-from embed_pipeline.domain.lease import Lease, LeaseResult
+from embed_pipeline.domain.lease import Lease, LeaseResult, Tier, tier_of
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.telemetry import emit
 from embed_pipeline.worker.context import Services

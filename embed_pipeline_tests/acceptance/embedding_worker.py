@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import VectorWrite, WriteReport
-from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.ports.embedding_provider import Embedded, Limits
 from embed_pipeline.providers.mock import MockProvider
@@ -67,7 +67,7 @@ class SlowProvider(MockProvider):
 
 class SlowGraph(GraphEntityStore):
     def __init__(self, home: Path, *, silent_from: int) -> None:
-        super().__init__(SqliteGraph(home / "graph.sqlite", mapping=EntityMapping()))
+        super().__init__(SqliteGraph(home / "graph.sqlite", mapping=Collection()))
         self._left = silent_from
 
     def write_vectors(self, writes: Sequence[VectorWrite], *, model: str) -> WriteReport:

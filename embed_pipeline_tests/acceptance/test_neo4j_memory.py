@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from embed_pipeline.domain.breaker import GRAPH as GRAPH_BREAKER
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.driver.database import SHORT_TIMEOUT, Neo4jDatabase
@@ -44,8 +44,8 @@ def graph_in(home: Path, **settings: str) -> Iterator[GraphEntityStore]:
             database=at.database,
             retry_time=SHORT_TIMEOUT,
         )
-        schema.prepare_graph(database, EntityMapping())
-        with closing(GraphEntityStore(Neo4jGraph(database, mapping=EntityMapping()))) as store:
+        schema.prepare_graph(database, Collection())
+        with closing(GraphEntityStore(Neo4jGraph(database, mapping=Collection()))) as store:
             yield store
     finally:
         server.stop()

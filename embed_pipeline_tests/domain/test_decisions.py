@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embed_pipeline.domain.admission import Change, KnownJob, admit
-from embed_pipeline.domain.isolation import Tier, batch_limit, tier_of
 from embed_pipeline.domain.job import (
     ENTITY_GONE,
     Again,
@@ -19,6 +18,7 @@ from embed_pipeline.domain.job import (
     JobId,
     JobStatus,
 )
+from embed_pipeline.domain.lease import Tier, batch_limit, tier_of
 from embed_pipeline.domain.recovery import Fate, RecoveryPolicy, fate_of
 from embed_pipeline.domain.transition import RetryPolicy, after_failure
 from embed_pipeline.errors import ErrorCategory

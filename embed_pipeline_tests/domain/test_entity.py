@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import VectorDefect, VectorFacts, defect_of, first_record
 from embed_pipeline.domain.entity import (
     Entity,
-    EntityMapping,
     NewEntity,
     TextValue,
     check_entities,
@@ -21,7 +21,7 @@ from embed_pipeline.domain.entity import (
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
 
-MAPPING = EntityMapping()
+MAPPING = Collection()
 
 strings = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 text_values = st.none() | strings | st.lists(strings, max_size=4).map(tuple)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from embed_pipeline import wiring
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.errors import SchemaMissing
 from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.stores.neo4j.setup import labels, schema
@@ -71,11 +71,11 @@ def test_labels_are_given_page_by_page_and_an_interrupted_init_goes_on(
     database = database_of(neo4j_graph)
     with closing(database):
         with pytest.raises(KeyboardInterrupt):
-            schema.prepare_graph(database, EntityMapping(), on_progress=interrupted)
+            schema.prepare_graph(database, Collection(), on_progress=interrupted)
         with pytest.raises(SchemaMissing, match="embed-pipeline init"):
-            schema.check_graph(database, EntityMapping())
-        schema.prepare_graph(database, EntityMapping(), on_progress=interrupted)
-        schema.check_graph(database, EntityMapping())
+            schema.check_graph(database, Collection())
+        schema.prepare_graph(database, Collection(), on_progress=interrupted)
+        schema.check_graph(database, Collection())
 
     assert seen == [(5, 21), (10, 21), (5, 21), (10, 21), (11, 21)]
     rows = neo4j_graph.run(

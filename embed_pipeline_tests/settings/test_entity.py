@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.settings import load_settings
 from embed_pipeline_tests.settings.environments import problems
 from embed_pipeline_tests.settings.test_stores import NEO4J
 
 
 def test_the_mapping_defaults_to_our_own_names() -> None:
-    assert load_settings({}).entity == EntityMapping(
+    assert load_settings({}).entity == Collection(
         label="Entity",
         key="uid",
-        name="name",
-        entity_type="entityType",
+        name_property="name",
+        type_property="entityType",
         text=("name", "entityType", "observations"),
         valid_to="validTo",
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import ModelRecord, ModelState, Vector
-from embed_pipeline.domain.entity import EntityMapping, TextValue
+from embed_pipeline.domain.entity import TextValue
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import Labels
 from embed_pipeline.ports.clock import Clock
@@ -32,9 +33,9 @@ class Neo4jGraphBackend:
         self.clock = clock
         self._stores: list[GraphEntityStore] = []
 
-    def open_store(self, *, mapping: EntityMapping | None = None) -> GraphEntityStore:
+    def open_store(self, *, mapping: Collection | None = None) -> GraphEntityStore:
         database = database_of(self.server, clock=self.clock)
-        store = GraphEntityStore(Neo4jGraph(database, mapping=mapping or EntityMapping()))
+        store = GraphEntityStore(Neo4jGraph(database, mapping=mapping or Collection()))
         self._stores.append(store)
         return store
 
@@ -125,7 +126,7 @@ def database_of(server: BedServer, *, clock: Clock | None = None) -> Neo4jDataba
     )
 
 
-def empty(server: BedServer, mapping: EntityMapping | None = None) -> None:
+def empty(server: BedServer, mapping: Collection | None = None) -> None:
     """Indexes stay, also those of vectors: every one that comes or goes makes all plans again.
 
     The first connection stays open for the module: the stores of its tests share the driver.
@@ -135,4 +136,4 @@ def empty(server: BedServer, mapping: EntityMapping | None = None) -> None:
         return
     database = database_of(server)
     server.kept.callback(database.close)
-    schema.prepare_graph(database, mapping or EntityMapping())
+    schema.prepare_graph(database, mapping or Collection())

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeVar
 
-from embed_pipeline.domain.isolation import tier_of
 from embed_pipeline.domain.job import JobId
+from embed_pipeline.domain.lease import tier_of
 from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from embed_pipeline import stores
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.stores import neo4j
 from embed_pipeline.stores.config import Server, StoreConfig
@@ -28,7 +28,7 @@ def server_of(server: BedServer, **changes: str) -> Server:
 
 def config_of(queue: Server, graph: Server) -> StoreConfig:
     return StoreConfig(
-        home=Path(), policy=QueuePolicy(), mapping=EntityMapping(), queue=queue, graph=graph
+        home=Path(), policy=QueuePolicy(), mapping=Collection(), queue=queue, graph=graph
     )
 
 

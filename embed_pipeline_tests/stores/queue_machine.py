@@ -11,9 +11,8 @@ from datetime import datetime, timedelta
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from embed_pipeline.domain.isolation import SMALL_BATCH
 from embed_pipeline.domain.job import Enqueued, EntityUid, JobId, JobStatus
-from embed_pipeline.domain.lease import Lease
+from embed_pipeline.domain.lease import SMALL_BATCH, Lease
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline_tests.clocks import MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import (

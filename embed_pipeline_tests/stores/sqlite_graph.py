@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import ModelRecord, ModelState, Vector
-from embed_pipeline.domain.entity import EntityMapping, TextValue
+from embed_pipeline.domain.entity import TextValue
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import Labels
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
@@ -32,9 +33,9 @@ class SqliteGraphBackend:
         self.clock = clock
         self._stores: list[GraphEntityStore] = []
 
-    def open_store(self, *, mapping: EntityMapping | None = None) -> GraphEntityStore:
+    def open_store(self, *, mapping: Collection | None = None) -> GraphEntityStore:
         store = GraphEntityStore(
-            SqliteGraph(self.path, mapping=mapping or EntityMapping(), clock=self.clock)
+            SqliteGraph(self.path, mapping=mapping or Collection(), clock=self.clock)
         )
         self._stores.append(store)
         return store
@@ -74,7 +75,7 @@ class SqliteGraphBackend:
         )
 
     def add_model(self, record: ModelRecord) -> None:
-        graph = SqliteGraph(self.path, mapping=EntityMapping(), clock=self.clock)
+        graph = SqliteGraph(self.path, mapping=Collection(), clock=self.clock)
         with closing(graph):
             graph.write(lambda tx: tx.add_model(record))
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from embed_pipeline.domain.check import Condition
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.errors import RequestError
 from embed_pipeline.stores import neo4j, sqlite
 from embed_pipeline.stores.config import StoreConfig
@@ -23,7 +23,7 @@ from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_graph import Neo4jGraphBackend, database_of, empty
 from embed_pipeline_tests.stores.neo4j_stores import config_of, server_of
 
-MAPPING = EntityMapping()
+MAPPING = Collection()
 BY_TIME = replace(MAPPING, changed_at="changedAt")
 
 MARKED = "MATCH (e:NeedsEmbedding) RETURN e.uid AS uid ORDER BY uid"

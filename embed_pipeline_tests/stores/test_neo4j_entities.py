@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import VectorDefect
-from embed_pipeline.domain.entity import EntityMapping, NewEntity, TextValue
+from embed_pipeline.domain.entity import NewEntity, TextValue
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
 from embed_pipeline.errors import ConfigurationError, StoreOverloaded
 from embed_pipeline.ports.entity_store import EntityStore
@@ -83,7 +84,7 @@ class TestSearchByIndex(SearchContract):
 
 def _create(server: BedServer, numbers: range) -> list[str]:
     """What one of several creators did; it connects itself, as a process would."""
-    store = GraphEntityStore(Neo4jGraph(database_of(server), mapping=EntityMapping()))
+    store = GraphEntityStore(Neo4jGraph(database_of(server), mapping=Collection()))
     register(store)
     created = store.create_entities([new(n) for n in numbers], model=MODEL)
     store.close()
@@ -198,11 +199,11 @@ class TestConcurrency:
         assert store.embedded_versions([uid(1)], model=MODEL) == {}
 
 
-PEOPLE = EntityMapping(
+PEOPLE = Collection(
     label="Person",
     key="id",
-    name="title",
-    entity_type="kind",
+    name_property="title",
+    type_property="kind",
     text=("title", "notes"),
     valid_to="retiredAt",
 )
@@ -416,14 +417,14 @@ class TestIndexes:
 @pytest.mark.parametrize(
     "mapping",
     [
-        EntityMapping(label="EmbedJob"),
-        EntityMapping(label="NeedsEmbedding"),
-        EntityMapping(text=("name", "embedding_notes")),
-        EntityMapping(valid_to="name"),
-        EntityMapping(text=("name", "name")),
+        Collection(label="EmbedJob"),
+        Collection(label="NeedsEmbedding"),
+        Collection(text=("name", "embedding_notes")),
+        Collection(valid_to="name"),
+        Collection(text=("name", "name")),
     ],
 )
-def test_mapping_in_our_own_way_is_refused(mapping: EntityMapping) -> None:
+def test_mapping_in_our_own_way_is_refused(mapping: Collection) -> None:
     with pytest.raises(ConfigurationError):
         refuse_misfits(mapping, NEO4J)
 
@@ -431,7 +432,7 @@ def test_mapping_in_our_own_way_is_refused(mapping: EntityMapping) -> None:
 @pytest.mark.parametrize("name", ["", "a`b", "a b", "a\\u0060b", "1a", "a{b}"])
 def test_only_plain_identifiers_reach_a_query(name: str) -> None:
     with pytest.raises(ValueError, match="no name"):
-        filled("MATCH (e:{entity})", EntityMapping(label=name))
+        filled("MATCH (e:{entity})", Collection(label=name))
 
 
 @pytest.mark.parametrize("bearable", [1, 2, 4])

@@ -10,8 +10,8 @@ import neo4j.vector
 import numpy as np
 import pytest
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import Bookmark
-from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.graph import discovery
 from embed_pipeline.stores.graph.discovery import START
@@ -257,7 +257,7 @@ def _searched(
 
 
 def _profile(server: BedServer, statement: str, **changed: object) -> dict[str, Any]:
-    return _profiled(server, filled(statement, EntityMapping()), {**PARAMETERS, **changed})
+    return _profiled(server, filled(statement, Collection()), {**PARAMETERS, **changed})
 
 
 def _profiled(server: BedServer, query: str, parameters: dict[str, Any]) -> dict[str, Any]:

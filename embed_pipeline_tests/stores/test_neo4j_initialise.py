@@ -11,7 +11,7 @@ from threading import Barrier
 import pytest
 
 from embed_pipeline import stores
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
 from embed_pipeline.stores import neo4j, sqlite
 from embed_pipeline.stores.config import StoreConfig
@@ -79,7 +79,7 @@ class TestRefusals:
     def test_label_that_the_queue_uses_too_is_no_reason_to_refuse_it_later(
         self, config: StoreConfig, neo4j_queue: BedServer
     ) -> None:
-        budgets = replace(config, mapping=EntityMapping(label="Budget"))
+        budgets = replace(config, mapping=Collection(label="Budget"))
         initialise(budgets)
         neo4j_queue.run("CREATE (:Budget {provider: 'openai'})")
 

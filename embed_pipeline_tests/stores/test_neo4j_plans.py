@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.graph import cypher
 from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
@@ -51,7 +51,7 @@ CALL (n) {
 def register(server: BedServer) -> None:
     """With the first model the indexes of its vectors are made."""
     database = database_of(server)
-    store = GraphEntityStore(Neo4jGraph(database, mapping=EntityMapping()))
+    store = GraphEntityStore(Neo4jGraph(database, mapping=Collection()))
     store.register_first_model(MODEL, dimensions=8)
     store.close()
 
@@ -87,7 +87,7 @@ def test_entities_are_found_the_same_way_in_an_empty_graph_and_in_a_full_one(
     graph_server: BedServer,
 ) -> None:
     found = statements_of(cypher)
-    statements = {name: filled(text, EntityMapping()) for name, text in found.items()}
+    statements = {name: filled(text, Collection()) for name, text in found.items()}
     empty(graph_server)
     register(graph_server)
     in_an_empty_one = ways(graph_server, statements)

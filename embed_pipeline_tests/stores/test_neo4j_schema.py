@@ -8,15 +8,19 @@ from typing import Any
 
 import pytest
 
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
 from embed_pipeline.stores.neo4j.setup import schema
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 
-MAPPING = EntityMapping()
-PEOPLE = EntityMapping(
-    label="Person", key="id", name="fullName", entity_type="kind", text=("fullName", "bio")
+MAPPING = Collection()
+PEOPLE = Collection(
+    label="Person",
+    key="id",
+    name_property="fullName",
+    type_property="kind",
+    text=("fullName", "bio"),
 )
 
 FOREIGN_JOB: dict[str, object] = {
@@ -282,7 +286,7 @@ class TestGraph:
 
     def test_a_mapping_that_uses_our_labels_is_refused(self, graph: Neo4jDatabase) -> None:
         with pytest.raises(ConfigurationError):
-            schema.prepare_graph(graph, EntityMapping(label="EmbedJob"))
+            schema.prepare_graph(graph, Collection(label="EmbedJob"))
 
 
 class TestApart:

@@ -11,8 +11,8 @@ import pytest
 from neo4j.exceptions import Neo4jError
 
 from embed_pipeline.domain.check import CheckResult, Condition
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import ModelRecord
-from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import PageTooLarge, SchemaMissing, StoreBusy
 from embed_pipeline.ports.entity_store import EntityStore
@@ -88,7 +88,7 @@ def by_index(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def setup(server: BedServer) -> Iterator[VectorIndexSetup]:
     database = database_of(server)
-    yield VectorIndexSetup(database, EntityMapping())
+    yield VectorIndexSetup(database, Collection())
     database.close()
 
 

@@ -13,7 +13,7 @@ import pytest
 from psycopg import sql
 
 from embed_pipeline.domain.check import Condition
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
 from embed_pipeline.ports.clock import SystemClock
@@ -34,7 +34,7 @@ def server(postgres_url: str) -> Iterator[Server]:
 
 @pytest.fixture
 def config(server: Server, tmp_path: Path) -> StoreConfig:
-    return StoreConfig(home=tmp_path, policy=QueuePolicy(), mapping=EntityMapping(), queue=server)
+    return StoreConfig(home=tmp_path, policy=QueuePolicy(), mapping=Collection(), queue=server)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
@@ -55,7 +55,7 @@ bind(globals(), GRAPH_CONTRACTS)
 
 def _create(path: Path, numbers: range) -> list[str]:
     """What one of several creators did; it opens the file itself, as a process would."""
-    store = GraphEntityStore(SqliteGraph(path, mapping=EntityMapping()))
+    store = GraphEntityStore(SqliteGraph(path, mapping=Collection()))
     register(store)
     created = store.create_entities([new(n) for n in numbers], model=MODEL)
     store.close()

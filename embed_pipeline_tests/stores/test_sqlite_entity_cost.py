@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.partition import PartitionCounts
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.sqlite.graph import search as vector_search
@@ -138,7 +138,7 @@ PARAMETERS = {
 
 
 def _plan(backend: SqliteGraphBackend, statement: str) -> str:
-    query = "EXPLAIN QUERY PLAN " + filled(statement, EntityMapping())
+    query = "EXPLAIN QUERY PLAN " + filled(statement, Collection())
     with backend.raw() as connection:
         return "; ".join(row[3] for row in connection.execute(query, PARAMETERS))
 
@@ -154,7 +154,7 @@ def _steps(backend: SqliteGraphBackend, statement: str, *, rows: int = 20) -> in
 
     with backend.raw() as connection:
         connection.set_progress_handler(count, 10)
-        found = connection.execute(filled(statement, EntityMapping()), PARAMETERS).fetchall()
+        found = connection.execute(filled(statement, Collection()), PARAMETERS).fetchall()
     assert len(found) == rows
     return tens * 10
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.sqlite.graph.mapping import quoted
@@ -26,11 +27,11 @@ from embed_pipeline_tests.contracts.entity_store.scene import (
 )
 from embed_pipeline_tests.stores.sqlite_graph import SqliteGraphBackend
 
-PEOPLE = EntityMapping(
+PEOPLE = Collection(
     label="Person",
     key="id",
-    name="fullName",
-    entity_type="kind",
+    name_property="fullName",
+    type_property="kind",
     text=("title", "notes"),
     valid_to="endedAt",
 )
@@ -91,15 +92,15 @@ class TestSchema:
     @pytest.mark.parametrize(
         "mapping",
         [
-            EntityMapping(label="embedding_vectors"),
-            EntityMapping(key="name"),
-            EntityMapping(text=("name", "Name")),
-            EntityMapping(text=("notes", "notes")),
-            EntityMapping(text=("needs_embedding",)),
+            Collection(label="embedding_vectors"),
+            Collection(key="name"),
+            Collection(text=("name", "Name")),
+            Collection(text=("notes", "notes")),
+            Collection(text=("needs_embedding",)),
         ],
     )
     def test_mapping_that_sqlite_cannot_hold_is_refused(
-        self, backend: SqliteGraphBackend, mapping: EntityMapping
+        self, backend: SqliteGraphBackend, mapping: Collection
     ) -> None:
         with pytest.raises(ConfigurationError):
             backend.open_store(mapping=mapping)
@@ -161,10 +162,10 @@ class TestMapping:
         assert stored(store, uid("ada")).name == "Ada Lovelace"
 
     def test_identifiers_are_quoted_whatever_they_hold(self, backend: SqliteGraphBackend) -> None:
-        nasty = EntityMapping(
+        nasty = Collection(
             label='E"; DROP TABLE embedding_models; --',
             key="select",
-            name='na"me',
+            name_property='na"me',
             text=("{braces}", "order by", ":bound", "?1"),
         )
         store = backend.open_store(mapping=nasty)

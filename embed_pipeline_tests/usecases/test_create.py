@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.job import Enqueued, JobStatus
 from embed_pipeline.errors import RequestError
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
@@ -229,7 +230,7 @@ def test_rebuilt_queue_loses_only_jobs_and_a_changed_entity_is_embedded_again(
 
 
 def test_creation_works_with_a_queue_that_was_never_opened(tmp_path: Path) -> None:
-    graph = GraphEntityStore(SqliteGraph(tmp_path / "graph.sqlite", mapping=EntityMapping()))
+    graph = GraphEntityStore(SqliteGraph(tmp_path / "graph.sqlite", mapping=Collection()))
     jobs = QueueJobStore(QueueFile(tmp_path / "new" / "queue.sqlite"))
 
     report = create_entities(jobs, graph, [entity(0)], model=MODEL)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
 from embed_pipeline.usecases.files.formats import BadRow
@@ -30,8 +31,8 @@ def write(file: Path, *rows: Sequence[str], header: Sequence[str] = HEADER) -> N
         csv.writer(opened).writerows([header, *rows])
 
 
-def only_row(file: Path, mapping: EntityMapping | None = None) -> NewEntity | BadRow:
-    (row,) = read_csv(file, mapping or EntityMapping())
+def only_row(file: Path, mapping: Collection | None = None) -> NewEntity | BadRow:
+    (row,) = read_csv(file, mapping or Collection())
     return row
 
 
@@ -59,13 +60,15 @@ def test_key_is_derived_where_the_file_gives_none(file: Path) -> None:
 def test_byte_order_mark_line_ends_and_blank_lines_are_tolerated(file: Path) -> None:
     file.write_bytes("\ufeffname\r\nZeer pot\r\n\r\nÄther\r\n".encode())
 
-    names = [row.name for row in read_csv(file, EntityMapping()) if isinstance(row, NewEntity)]
+    names = [row.name for row in read_csv(file, Collection()) if isinstance(row, NewEntity)]
 
     assert names == ["Zeer pot", "Äther"]
 
 
 def test_columns_follow_the_mapping(file: Path) -> None:
-    mapping = EntityMapping(key="id", name="title", entity_type="kind", text=("title", "body"))
+    mapping = Collection(
+        key="id", name_property="title", type_property="kind", text=("title", "body")
+    )
     write(file, ("7", "Loom", "Tool", "Weaves."), header=("id", "title", "kind", "body"))
 
     row = only_row(file, mapping)
@@ -95,7 +98,7 @@ def test_cell_that_no_store_could_keep_is_a_bad_row(file: Path, cell: str, reaso
 def test_line_of_a_bad_row_counts_the_lines_of_long_cells(file: Path) -> None:
     write(file, ("", "a", "Thing", "two\nlines"), ("", "", "Thing", ""))
 
-    _, bad = read_csv(file, EntityMapping())
+    _, bad = read_csv(file, Collection())
 
     assert bad == BadRow(line=4, reason="has no name")
 
@@ -103,7 +106,7 @@ def test_line_of_a_bad_row_counts_the_lines_of_long_cells(file: Path) -> None:
 def test_broken_quoting_ends_the_file_with_its_line(file: Path) -> None:
     file.write_text('name,observations\ngood,x\nbad,"x"y\nnever read,x\n')
 
-    good, bad = read_csv(file, EntityMapping())
+    good, bad = read_csv(file, Collection())
 
     assert isinstance(good, NewEntity)
     assert isinstance(bad, BadRow)

@@ -12,7 +12,8 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
 from embed_pipeline.usecases.files.formats import FORMATS, BadRow, format_of
@@ -54,7 +55,7 @@ WRITERS: dict[str, Callable[[Path, Any], None]] = {
 
 
 def rows_of(path: Path) -> list[NewEntity | BadRow]:
-    return list(format_of(path).read(path, EntityMapping()))
+    return list(format_of(path).read(path, Collection()))
 
 
 def jsonl(tmp_path: Path, *lines: str | bytes) -> Path:
@@ -202,7 +203,7 @@ def test_a_long_file_is_read_with_a_few_rows_in_memory(tmp_path: Path, ending: s
     most = 0
 
     tracemalloc.start()
-    for count, _ in enumerate(format_of(path).read(path, EntityMapping()), 1):
+    for count, _ in enumerate(format_of(path).read(path, Collection()), 1):
         if count % 1_000 == 0:
             most = max(most, arrow.bytes_allocated() - before)
     _, peak = tracemalloc.get_traced_memory()

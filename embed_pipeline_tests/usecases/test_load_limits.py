@@ -12,7 +12,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.errors import RequestError
 from embed_pipeline.usecases.files import load
 from embed_pipeline.usecases.files.formats import (
@@ -46,7 +47,7 @@ def results(path: Path) -> list[str | tuple[int, str]]:
     """Names of entities, and lines and reasons of bad rows."""
     return [
         row.name if isinstance(row, NewEntity) else (row.line, row.reason)
-        for row in format_of(path).read(path, EntityMapping())
+        for row in format_of(path).read(path, Collection())
     ]
 
 
@@ -236,7 +237,7 @@ def assert_little_memory(path: Path, *, refused: int, size: int = 10_000) -> Non
     assert path.stat().st_size < size
 
     with memory_below(5 * LONGEST_CELL):
-        for row in format_of(path).read(path, EntityMapping()):
+        for row in format_of(path).read(path, Collection()):
             most = max(most, arrow.bytes_allocated() - before)
             found += isinstance(row, BadRow) and row.reason == CELL_TOO_LONG
             del row
@@ -277,7 +278,7 @@ def test_every_type_of_text_that_parquet_has_is_read(
         observations=pa.array([["x", "y"], [], None], list_of(kind)),
     )
 
-    first, second, third = format_of(path).read(path, EntityMapping())
+    first, second, third = format_of(path).read(path, Collection())
 
     assert isinstance(first, NewEntity)
     assert isinstance(second, NewEntity)

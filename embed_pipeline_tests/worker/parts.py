@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import (
     Bookmark,
     Discovery,
@@ -15,7 +16,7 @@ from embed_pipeline.domain.embedding import (
     VectorWrite,
     WriteReport,
 )
-from embed_pipeline.domain.entity import Entity, EntityMapping
+from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid, JobId
 from embed_pipeline.domain.lease import Lease, LeaseResult
 from embed_pipeline.domain.recovery import QueuePolicy
@@ -114,7 +115,7 @@ class WorkerClock(Clock):
 class FragileGraph(GraphEntityStore):
     """The real graph, which can be out of order for a while: for all calls, or for writes."""
 
-    def __init__(self, path: Path, *, mapping: EntityMapping, clock: Clock) -> None:
+    def __init__(self, path: Path, *, mapping: Collection, clock: Clock) -> None:
         self.backend = SqliteGraph(path, mapping=mapping, clock=clock)
         super().__init__(self.backend)
         self.trouble: Exception | None = None
@@ -170,6 +171,6 @@ class FragileGraph(GraphEntityStore):
             raise self.trouble
 
 
-def _refuse(too_large: Collection[EntityUid]) -> None:
+def _refuse(too_large: Set[EntityUid]) -> None:
     if too_large:
         raise StoreOverloaded("The graph has no memory left for a transaction.")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import Vector
-from embed_pipeline.domain.entity import EntityMapping, NewEntity, version_of
+from embed_pipeline.domain.entity import NewEntity, version_of
 from embed_pipeline.domain.job import EmbedJob, EntityUid, JobId, JobStatus
 from embed_pipeline.domain.lease import Lease
 from embed_pipeline.domain.recovery import QueuePolicy
@@ -29,7 +30,7 @@ from embed_pipeline_tests.worker.parts import FragileGraph, ScriptedProvider, Wa
 MODEL = "mock/mock@8"
 ONE_BY_ONE = RunLimits(concurrency=1, writers=1, ahead=0)
 """Nothing overlaps: what happens in a test happens in one order."""
-NOTES_ONLY = EntityMapping(text=("observations",))
+NOTES_ONLY = Collection(text=("observations",))
 """A mapping under which an entity can be without any text: the name does not count."""
 
 
@@ -59,14 +60,14 @@ class World:
         interval: timedelta = MINUTE,
         run_limits: RunLimits | None = None,
         policy: QueuePolicy | None = None,
-        mapping: EntityMapping | None = None,
+        mapping: Collection | None = None,
         worker_clock: Clock | None = None,
     ) -> None:
         self.home, self.clock = home, clock
         queue = QueueFile(home / "queue.sqlite", clock=clock)
         self.jobs = WatchedJobStore(queue, policy=policy)
         self.graph = FragileGraph(
-            home / "graph.sqlite", mapping=mapping or EntityMapping(), clock=clock
+            home / "graph.sqlite", mapping=mapping or Collection(), clock=clock
         )
         self.provider = ScriptedProvider(max_inputs=max_inputs)
         self.limiter: RateLimiter = Unlimited(clock=clock)

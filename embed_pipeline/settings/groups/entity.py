@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from embed_pipeline.domain import reserved_names as reserved
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.settings.groups.stores import StoreName
 from embed_pipeline.settings.parsing.kinds import IDENTIFIER, IDENTIFIERS
 from embed_pipeline.settings.parsing.variables import Findings, parse, setting, settings_of
@@ -20,10 +20,10 @@ class EntitySettings:
     key: str = setting(
         "EMBED_ENTITY_KEY", IDENTIFIER, "The property that identifies an entity.", default="uid"
     )
-    name: str = setting(
+    name_property: str = setting(
         "EMBED_ENTITY_NAME", IDENTIFIER, "The property with its name.", default="name"
     )
-    entity_type: str = setting(
+    type_property: str = setting(
         "EMBED_ENTITY_TYPE", IDENTIFIER, "The property with its type.", default="entityType"
     )
     text: tuple[str, ...] = setting(
@@ -49,11 +49,9 @@ class EntitySettings:
 _RESERVED = {StoreName.NEO4J: reserved.NEO4J, StoreName.SQLITE: reserved.SQLITE}
 
 
-def entity_mapping(
-    environ: Mapping[str, str], store: StoreName, findings: Findings
-) -> EntityMapping:
+def entity_mapping(environ: Mapping[str, str], store: StoreName, findings: Findings) -> Collection:
     """A mapping that the graph's store cannot use is refused before anything is launched."""
-    mapping = EntityMapping(**asdict(parse(EntitySettings, environ, findings)))
+    mapping = Collection(**asdict(parse(EntitySettings, environ, findings)))
     variables = {role: one.variable for role, one in settings_of(EntitySettings).items()}
     if findings.accepted(*variables.values()):
         for role, must in reserved.misfits(mapping, _RESERVED[store]):

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import Created, ModelRecord, check_limit, defect_of
-from embed_pipeline.domain.entity import Entity, EntityMapping, NewEntity, check_entities, merged
+from embed_pipeline.domain.entity import Entity, NewEntity, check_entities, merged
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import Labels, labels_for
 from embed_pipeline.stores.graph.labels import change_of, set_right
@@ -63,7 +64,7 @@ class EntityVerbs(GraphPart):
 
 
 def _create(
-    tx: GraphTransaction, *, part: Sequence[NewEntity], mapping: EntityMapping, model: str
+    tx: GraphTransaction, *, part: Sequence[NewEntity], mapping: Collection, model: str
 ) -> list[Created]:
     """Those that are there already are not locked: many callers may name them at once."""
     record = find_model(tx, model)
@@ -93,7 +94,7 @@ def _kept(entity: Entity, *, embedded: bool) -> Created:
 
 
 def _upsert(
-    tx: GraphTransaction, *, part: Sequence[NewEntity], mapping: EntityMapping, model: str
+    tx: GraphTransaction, *, part: Sequence[NewEntity], mapping: Collection, model: str
 ) -> list[Created]:
     models = tx.models()
     record = named(models, model)

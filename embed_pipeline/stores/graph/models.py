@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from embed_pipeline import telemetry
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import (
     FIRST_PROPERTY,
     ModelRecord,
     defect_of,
     first_record,
 )
-from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.errors import ModelNotActive, RequestError
 from embed_pipeline.stores.graph.transaction import GraphDatabase, GraphTransaction, Known
 
@@ -23,7 +23,7 @@ class GraphPart:
         self._graph = graph
 
     @property
-    def mapping(self) -> EntityMapping:
+    def mapping(self) -> Collection:
         return self._graph.mapping
 
 

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import (
     FIRST_PROPERTY,
     ModelRecord,
@@ -32,7 +33,7 @@ from embed_pipeline.domain.embedding import (
     VectorFacts,
     VectorWrite,
 )
-from embed_pipeline.domain.entity import Entity, EntityMapping
+from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import AuditCounts, Labels
 
@@ -181,7 +182,7 @@ class GraphTransaction(ABC):
 
     @abstractmethod
     def write_vectors(
-        self, writes: Sequence[VectorWrite], *, record: ModelRecord, unmark: Collection[EntityUid]
+        self, writes: Sequence[VectorWrite], *, record: ModelRecord, unmark: Set[EntityUid]
     ) -> None:
         """Store and label the vectors of locked entities; those to `unmark` have them all now."""
 
@@ -197,7 +198,7 @@ class GraphTransaction(ABC):
 class GraphDatabase(ABC):
     """One opened graph, shared by the threads of a process."""
 
-    mapping: EntityMapping
+    mapping: Collection
     entities_per_write = vectors_per_write = sys.maxsize
     """Of one transaction; a larger call is several, each of them whole."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -40,7 +40,7 @@ class VectorVerbs(LabelVerbs):
         return {EntityUid(row["uid"]): row["version"] for row in rows}
 
     def vectors_of_versions(
-        self, versions: Collection[str], *, model: str
+        self, versions: Sequence[str] | Set[str], *, model: str
     ) -> Mapping[str, StoredVector]:
         def read(tx: GraphTransaction) -> dict[str, StoredVector]:
             known = tx.statements.VECTORS_OF_VERSIONS

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from embed_pipeline.domain.breaker import probe_claimed
 from embed_pipeline.domain.control import Step, behind
-from embed_pipeline.domain.isolation import Head, Tier, batch_limit, lease_order
 from embed_pipeline.domain.job import EmbedJob, provider_of
-from embed_pipeline.domain.lease import Lease
+from embed_pipeline.domain.lease import Head, Lease, Tier, batch_limit, lease_order
 from embed_pipeline.stores.queue.control import control_names, control_state
 from embed_pipeline.stores.queue.documents import breaker_of
 from embed_pipeline.stores.queue.transaction import Transaction

@@ -7,11 +7,12 @@ mapped properties are written only when a caller says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any, TypeVar
 
 from neo4j.exceptions import Neo4jError
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import (
     FIRST_PROPERTY,
     ModelRecord,
@@ -19,7 +20,7 @@ from embed_pipeline.domain.embedding import (
     VectorWrite,
     embedded_label,
 )
-from embed_pipeline.domain.entity import Entity, EntityMapping
+from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import NO_KEY, AuditCounts
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
@@ -59,7 +60,7 @@ class Neo4jGraphTransaction(GraphTransaction):
     read_batch = 250
     """What the server holds in memory at once to answer."""
 
-    def __init__(self, tx: Tx, mapping: EntityMapping) -> None:
+    def __init__(self, tx: Tx, mapping: Collection) -> None:
         self._tx = tx
         self._mapping = mapping
 
@@ -146,7 +147,7 @@ class Neo4jGraphTransaction(GraphTransaction):
         return Examined(right=right, others=others, last=last)
 
     def write_vectors(
-        self, writes: Sequence[VectorWrite], *, record: ModelRecord, unmark: Collection[EntityUid]
+        self, writes: Sequence[VectorWrite], *, record: ModelRecord, unmark: Set[EntityUid]
     ) -> None:
         packed = self._tx.speaks_vectors
         written = rows.HiddenRows(
@@ -183,7 +184,7 @@ class Neo4jGraph(GraphDatabase):
     vectors_per_write = 250
     """Larger transactions hold locks and memory for longer and gain nothing."""
 
-    def __init__(self, database: Neo4jDatabase, *, mapping: EntityMapping) -> None:
+    def __init__(self, database: Neo4jDatabase, *, mapping: Collection) -> None:
         refuse_misfits(mapping, NEO4J)
         self.mapping = mapping
         self._database = database

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Tx
 from embed_pipeline.stores.neo4j.graph.mapping import filled
 
@@ -50,7 +50,7 @@ RETURN count(*) AS marked
 SAVE = "MATCH (c:EmbeddingCursor {{name: 'changed_at'}}) SET c.at = $at"
 
 
-def mark_changed(database: Neo4jDatabase, mapping: EntityMapping) -> int:
+def mark_changed(database: Neo4jDatabase, mapping: Collection) -> int:
     """Mark what changed since the last pass. Costs what changed in it and in the minute before."""
     if mapping.changed_at is None:
         return 0

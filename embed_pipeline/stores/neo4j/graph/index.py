@@ -12,8 +12,8 @@ from functools import partial
 
 from neo4j.exceptions import Neo4jError
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import ModelRecord
-from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.errors import RequestError, SchemaMissing
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline.stores.neo4j.driver.pool import release_of
@@ -87,7 +87,7 @@ class VectorIndex:
 class VectorIndexes:
     """The vector indexes of one graph."""
 
-    def __init__(self, database: Neo4jDatabase, mapping: EntityMapping) -> None:
+    def __init__(self, database: Neo4jDatabase, mapping: Collection) -> None:
         self._database = database
         self._mapping = mapping
 
@@ -137,7 +137,7 @@ class VectorIndexes:
 
     def wanted(self, record: ModelRecord) -> tuple[str, ...]:
         """The properties that the index should have."""
-        filters = (self._mapping.valid_to, self._mapping.entity_type) if self.can_filter else ()
+        filters = (self._mapping.valid_to, self._mapping.type_property) if self.can_filter else ()
         return (record.vector_property, *filters)
 
     def check(self, record: ModelRecord) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import FIRST_PROPERTY, embedded_label
-from embed_pipeline.domain.entity import EntityMapping
 
 MARKER, QUEUED = "NeedsEmbedding", "EmbeddingQueued"
 NOTHING, EXCLUDED = "NothingToEmbed", "EmbeddingExcluded"
@@ -83,7 +83,7 @@ def quoted(identifier: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def filled(statement: str, mapping: EntityMapping, vector: str = FIRST_PROPERTY) -> str:
+def filled(statement: str, mapping: Collection, vector: str = FIRST_PROPERTY) -> str:
     """The statement with the names of the mapping and of one vector in it.
 
     `{read}` is an entity as `rows` reads it, `{labels}` how it is labelled, `{facts}` what is known
@@ -91,7 +91,6 @@ def filled(statement: str, mapping: EntityMapping, vector: str = FIRST_PROPERTY)
     and `{all_unmeasured}` leave the dimensions out. `{missing}` is of no part of the partition.
     """
     names = vector_names(vector)
-    read = (mapping.key, mapping.name, mapping.entity_type, mapping.valid_to, *mapping.text)
     vector_value, model, version = (
         "e." + quoted(name) for name in (names.vector, names.model, names.version)
     )
@@ -107,11 +106,11 @@ def filled(statement: str, mapping: EntityMapping, vector: str = FIRST_PROPERTY)
         all_unmeasured=f"[v IN $vectors | {_UNMEASURED}] AS facts",
         entity=entity,
         key=quoted(mapping.key),
-        name=quoted(mapping.name),
-        entity_type=quoted(mapping.entity_type),
+        name=quoted(mapping.name_property),
+        entity_type=quoted(mapping.type_property),
         valid_to=quoted(mapping.valid_to),
         changed_at=quoted(mapping.changed_at) if mapping.changed_at else "",
-        read=f"[{_listed('e.' + quoted(name) for name in read)}] AS entity",
+        read=f"[{_listed('e.' + quoted(name) for name in mapping.properties)}] AS entity",
         facts=_FACTS.format(vector_value, model, version, dimensions) + " AS facts",
         all_facts=f"[v IN $vectors | {each}] AS facts",
         dimensions=dimensions,

@@ -8,13 +8,14 @@ caller gives a new one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import neo4j.time
 import numpy as np
 from neo4j.vector import Vector as BoltVector
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import (
     StoredVector,
     Vector,
@@ -22,13 +23,7 @@ from embed_pipeline.domain.embedding import (
     VectorWrite,
     embedded_label,
 )
-from embed_pipeline.domain.entity import (
-    Entity,
-    EntityMapping,
-    TextValue,
-    embedding_text,
-    version_of,
-)
+from embed_pipeline.domain.entity import Entity, TextValue, embedding_text, version_of
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import Labels
 from embed_pipeline.stores.encoding import INVALID_TIME
@@ -45,7 +40,7 @@ from embed_pipeline.stores.neo4j.graph.mapping import (
 )
 
 
-def entity_of(values: Sequence[Any], mapping: EntityMapping) -> Entity:
+def entity_of(values: Sequence[Any], mapping: Collection) -> Entity:
     """By position: uid, name, type, valid-to, then the mapping's texts."""
     uid, name, entity_type, valid_to, *texts = values
     assert len(texts) == len(mapping.text)
@@ -68,7 +63,7 @@ def facts_of(values: Sequence[Any] | None) -> VectorFacts | None:
     )
 
 
-def labels_of(values: Sequence[Any], *, of: Collection[str]) -> Labels:
+def labels_of(values: Sequence[Any], *, of: Sequence[str]) -> Labels:
     """Of the labels of models, those whose vectors were asked for."""
     names, reason = values
     return Labels(
@@ -98,7 +93,7 @@ def _is_plain(value: object) -> bool:
     return value is None or type(value) is str
 
 
-def change_row(change: Change, mapping: EntityMapping) -> Row:
+def change_row(change: Change, mapping: Collection) -> Row:
     """What a save has to write: nothing that reads the same already, whatever its type there."""
     before, after = _names(change.labels_before), _names(change.labels)
     properties = _changed_properties(change.entity, change.before, mapping)
@@ -125,7 +120,7 @@ def _names(labels: Labels) -> set[str]:
 
 
 def _changed_properties(
-    entity: Entity, existing: Entity | None, mapping: EntityMapping
+    entity: Entity, existing: Entity | None, mapping: Collection
 ) -> dict[str, object]:
     if entity is existing:
         return {}
@@ -172,11 +167,11 @@ def stored_vector(row: Row) -> StoredVector:
     return StoredVector(vector=vector, truncated=bool(row["truncated"]))
 
 
-def _properties(entity: Entity, mapping: EntityMapping) -> dict[str, TextValue]:
+def _properties(entity: Entity, mapping: Collection) -> dict[str, TextValue]:
     # The texts come last: they hold a missing type as missing, not as an empty string.
     return {
-        mapping.name: entity.name,
-        mapping.entity_type: entity.entity_type or None,
+        mapping.name_property: entity.name,
+        mapping.type_property: entity.entity_type or None,
         **dict(zip(mapping.text, entity.texts, strict=True)),
     }
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from neo4j.exceptions import Neo4jError
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import FIRST_PROPERTY, ModelRecord
-from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import SchemaMissing, StoreBusy
 from embed_pipeline.stores.graph.transaction import Scored, Search
@@ -36,7 +36,7 @@ _PLACES = 6
 class VectorSearch:
     """The search of one graph; its index may be replaced at any time."""
 
-    def __init__(self, database: Neo4jDatabase, mapping: EntityMapping) -> None:
+    def __init__(self, database: Neo4jDatabase, mapping: Collection) -> None:
         self._database = database
         self._mapping = mapping
         self._indexes = VectorIndexes(database, mapping)
@@ -113,8 +113,8 @@ class VectorSearch:
         filters = []
         if self._mapping.valid_to in index.properties:
             filters.append(f"e.{quoted(self._mapping.valid_to)} IS NULL")
-        if search.entity_type is not None and self._mapping.entity_type in index.properties:
-            filters.append(f"e.{quoted(self._mapping.entity_type)} = $entity_type")
+        if search.entity_type is not None and self._mapping.type_property in index.properties:
+            filters.append(f"e.{quoted(self._mapping.type_property)} = $entity_type")
         where = " WHERE " + " AND ".join(filters) if filters else ""
         return cypher.nearest_by_search(quoted(index.name), where)
 

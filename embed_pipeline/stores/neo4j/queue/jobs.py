@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from embed_pipeline.domain.admission import KnownJob
-from embed_pipeline.domain.isolation import Head, Tier
 from embed_pipeline.domain.job import (
     EmbedJob,
     EntityUid,
@@ -16,7 +15,7 @@ from embed_pipeline.domain.job import (
     JobRequest,
     JobStatus,
 )
-from embed_pipeline.domain.lease import Lease
+from embed_pipeline.domain.lease import Head, Lease, Tier
 from embed_pipeline.domain.transition import JobChanges
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.encoding import STATUSES, failure_fields, to_ms

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.stores.neo4j.graph.mapping import MARKER
 
 
@@ -67,12 +67,12 @@ RETIRED_QUEUE_INDEXES = (
 """Made by earlier versions, and kept up at every change of a job for nothing."""
 
 
-def graph_rules(mapping: EntityMapping) -> tuple[Rule, ...]:
+def graph_rules(mapping: Collection) -> tuple[Rule, ...]:
     """Vector indexes are not among them: they come with their models.
 
     The mapping is part of a rule's name, so that one graph may be mapped again.
     """
-    label, key, name = mapping.label, mapping.key, mapping.name
+    label, key, name = mapping.label, mapping.key, mapping.name_property
     changed_at = [mapping.changed_at] if mapping.changed_at else []
     by_time = [_index(f"embedding_{label}_{of}", label, of) for of in changed_at]
     return (

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import FIRST_PROPERTY, embedded_label
-from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import SchemaMissing
 from embed_pipeline.stores.config import OnProgress
@@ -30,7 +30,7 @@ NONE_YET = ""
 
 def refuse_foreign_labels(database: Neo4jDatabase) -> None:
     """Before the first label is written, no node may have one: its program would lose it."""
-    if _store(database, EntityMapping()).cursor(CURSOR) is not None:
+    if _store(database, Collection()).cursor(CURSOR) is not None:
         return
     for label in (embedded_label(FIRST_PROPERTY), NOTHING, EXCLUDED, QUEUED):
         if database.read(partial(_has_nodes, label)):
@@ -41,7 +41,7 @@ def refuse_foreign_labels(database: Neo4jDatabase) -> None:
 
 
 def label_entities(
-    database: Neo4jDatabase, mapping: EntityMapping, *, on_progress: OnProgress
+    database: Neo4jDatabase, mapping: Collection, *, on_progress: OnProgress
 ) -> None:
     """Page by page, and from where an interrupted call stopped; nothing is embedded again."""
     store = _store(database, mapping)
@@ -64,5 +64,5 @@ def _has_nodes(label: str, tx: Tx) -> bool:
     return bool(tx.one(HAS_NODES.format(label=quoted(label)))["found"])
 
 
-def _store(database: Neo4jDatabase, mapping: EntityMapping) -> GraphEntityStore:
+def _store(database: Neo4jDatabase, mapping: Collection) -> GraphEntityStore:
     return GraphEntityStore(Neo4jGraph(database, mapping=mapping))

@@ -13,7 +13,7 @@ from functools import partial
 
 from neo4j.exceptions import Neo4jError
 
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
 from embed_pipeline.errors import ConfigurationError, RequestError, SchemaMissing
 from embed_pipeline.stores.config import Location, OnProgress, unseen
@@ -60,7 +60,7 @@ def locate(database: Neo4jDatabase, role: str) -> Location:
     return Location(identity=_id(database), place=_place(database))
 
 
-def refuse_entities(queue: Neo4jDatabase, mapping: EntityMapping) -> None:
+def refuse_entities(queue: Neo4jDatabase, mapping: Collection) -> None:
     """A new queue's database may hold no entities: queue and graph may have been exchanged."""
     # Once it is the queue's, a label of the graph may well be the name of one of its own.
     if _read_found(queue).versions["queue"] is not None:
@@ -100,7 +100,7 @@ def check_queue(database: Neo4jDatabase) -> None:
 
 
 def prepare_graph(
-    database: Neo4jDatabase, mapping: EntityMapping, *, on_progress: OnProgress = unseen
+    database: Neo4jDatabase, mapping: Collection, *, on_progress: OnProgress = unseen
 ) -> None:
     """Make what is missing, and label the entities that are there."""
     refuse_misfits(mapping, NEO4J)
@@ -109,7 +109,7 @@ def prepare_graph(
     database.write(lambda tx: tx.all(cypher.SAVE_GRAPH_VERSION, version=VERSIONS["graph"]))
 
 
-def check_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
+def check_graph(database: Neo4jDatabase, mapping: Collection) -> None:
     _check(database, "graph", graph_rules(mapping))
 
 
@@ -117,7 +117,7 @@ def confirm_queue(database: Neo4jDatabase) -> None:
     _confirm(database, "queue", QUEUE_RULES)
 
 
-def confirm_graph(database: Neo4jDatabase, mapping: EntityMapping) -> None:
+def confirm_graph(database: Neo4jDatabase, mapping: Collection) -> None:
     _confirm(database, "graph", graph_rules(mapping))
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from neo4j.exceptions import Neo4jError
 
 from embed_pipeline.domain.check import CheckResult, note, ok
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import FIRST_PROPERTY, ModelRecord
-from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.errors import RequestError, StoreAccessDenied
 from embed_pipeline.stores.neo4j.driver.database import OURS, Neo4jDatabase
 from embed_pipeline.stores.neo4j.graph.mapping import MARKER, quoted
@@ -51,7 +51,7 @@ HOW_TO = "APOC Core is needed, with apoc.trigger.enabled=true in apoc.conf"
 def install_trigger(
     graph: Neo4jDatabase,
     system: Neo4jDatabase,
-    mapping: EntityMapping,
+    mapping: Collection,
     models: Iterable[ModelRecord],
 ) -> str:
     """Install the trigger, or replace it; a sentence about it."""
@@ -68,14 +68,14 @@ def install_trigger(
     )
 
 
-def drop_trigger(graph: Neo4jDatabase, system: Neo4jDatabase, mapping: EntityMapping) -> str:
+def drop_trigger(graph: Neo4jDatabase, system: Neo4jDatabase, mapping: Collection) -> str:
     if has_triggers(graph):
         _administer(system, DROP, graph, mapping)
     return f"There is no trigger {trigger_name(mapping)} (any more)."
 
 
 def check_trigger(
-    graph: Neo4jDatabase, mapping: EntityMapping, models: Iterable[ModelRecord]
+    graph: Neo4jDatabase, mapping: Collection, models: Iterable[ModelRecord]
 ) -> CheckResult:
     """Which way changes of other programs are found."""
     found = _installed(graph, mapping)
@@ -99,11 +99,11 @@ def has_triggers(graph: Neo4jDatabase) -> bool:
     return bool(graph.read(lambda tx: tx.one(FIND_PROCEDURES))["found"])
 
 
-def trigger_name(mapping: EntityMapping) -> str:
+def trigger_name(mapping: Collection) -> str:
     return f"embed_pipeline_{mapping.label}"
 
 
-def trigger_statement(mapping: EntityMapping, models: Iterable[ModelRecord]) -> str:
+def trigger_statement(mapping: Collection, models: Iterable[ModelRecord]) -> str:
     """Names are validated identifiers, so they can stand between quotes."""
     records = tuple(models)
     vectors = [record.vector_property for record in records] or [FIRST_PROPERTY]
@@ -123,7 +123,7 @@ def _listed(names: Iterable[str]) -> str:
     return "[" + ", ".join(f"'{quoted(name)[1:-1]}'" for name in names) + "]"
 
 
-def _installed(graph: Neo4jDatabase, mapping: EntityMapping) -> str | None:
+def _installed(graph: Neo4jDatabase, mapping: Collection) -> str | None:
     """The statement of our trigger, if there is one in force."""
     if not has_triggers(graph):
         return None
@@ -139,7 +139,7 @@ def _administer(
     system: Neo4jDatabase,
     command: str,
     graph: Neo4jDatabase,
-    mapping: EntityMapping,
+    mapping: Collection,
     **parameters: str,
 ) -> None:
     name = trigger_name(mapping)

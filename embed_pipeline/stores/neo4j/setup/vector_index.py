@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterable
 
 from embed_pipeline.domain.check import CheckResult, note, ok, problem
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import ModelRecord
-from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.errors import SchemaMissing
 from embed_pipeline.stores.config import InitOptions
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
@@ -33,7 +33,7 @@ REBUILD = "embed-pipeline init --rebuild-index"
 
 
 class VectorIndexSetup:
-    def __init__(self, database: Neo4jDatabase, mapping: EntityMapping) -> None:
+    def __init__(self, database: Neo4jDatabase, mapping: Collection) -> None:
         self._database = database
         self._indexes = VectorIndexes(database, mapping)
 

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from embed_pipeline.domain.health import MOST_SILENT
-from embed_pipeline.domain.isolation import Tier
 from embed_pipeline.domain.job import (
     ENTITY_GONE,
     EmbedJob,
@@ -23,7 +22,7 @@ from embed_pipeline.domain.job import (
     Live,
     QueueStatus,
 )
-from embed_pipeline.domain.lease import Lease
+from embed_pipeline.domain.lease import Lease, Tier
 from embed_pipeline.domain.transition import JobChanges
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.encoding import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from embed_pipeline.domain.isolation import Tier
 from embed_pipeline.domain.job import RANKS
+from embed_pipeline.domain.lease import Tier
 from embed_pipeline.stores.encoding import JOB_FIELDS, LAST_MS
 
 TIME_OF_STATUS = """CASE status WHEN 'pending' THEN available_at

@@ -7,18 +7,19 @@ read under the lock at a time.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import (
     FIRST_PROPERTY,
     ModelRecord,
     StoredVector,
     VectorWrite,
 )
-from embed_pipeline.domain.entity import Entity, EntityMapping
+from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import AuditCounts
 from embed_pipeline.domain.reserved_names import SQLITE, refuse_misfits
@@ -48,7 +49,7 @@ class SqliteGraphTransaction(GraphTransaction):
 
     statements = sql
 
-    def __init__(self, connection: sqlite3.Connection, mapping: EntityMapping, now: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, mapping: Collection, now: int) -> None:
         self._connection = connection
         self._mapping = mapping
         self._now = now
@@ -137,7 +138,7 @@ class SqliteGraphTransaction(GraphTransaction):
             self.all(statement, of=record.vector_property)
 
     def write_vectors(
-        self, writes: Sequence[VectorWrite], *, record: ModelRecord, unmark: Collection[EntityUid]
+        self, writes: Sequence[VectorWrite], *, record: ModelRecord, unmark: Set[EntityUid]
     ) -> None:
         values = (rows.written_values(write, record, now=self._now) for write in writes)
         self._many(sql.WRITE_VECTOR, values)
@@ -149,7 +150,7 @@ class SqliteGraphTransaction(GraphTransaction):
 class SqliteGraph(GraphDatabase):
     """Commits survive a power loss: a caller may rely on what was reported as stored."""
 
-    def __init__(self, path: Path, *, mapping: EntityMapping, clock: Clock | None = None) -> None:
+    def __init__(self, path: Path, *, mapping: Collection, clock: Clock | None = None) -> None:
         refuse_misfits(mapping, SQLITE)
         self.mapping = mapping
         self._clock = clock or SystemClock()

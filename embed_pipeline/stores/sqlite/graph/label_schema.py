@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import FIRST_PROPERTY
-from embed_pipeline.domain.entity import EntityMapping
 from embed_pipeline.stores.sqlite.graph.mapping import filled
 from embed_pipeline.stores.sqlite.graph.rows import has_text
 from embed_pipeline.stores.sqlite.graph.sql import COUNT_AGAIN
@@ -117,7 +117,7 @@ def model_schema(vector_property: str) -> tuple[str, ...]:
     return () if vector_property == FIRST_PROPERTY else _MODEL
 
 
-def add_labels(connection: sqlite3.Connection, mapping: EntityMapping) -> None:
+def add_labels(connection: sqlite3.Connection, mapping: Collection) -> None:
     """In one transaction, so that a file is of one version or of the other."""
     connection.create_function("embedding_has_text", -1, has_text, deterministic=True)
     models = [row[0] for row in connection.execute(_READ_PROPERTIES)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import FIRST_PROPERTY
-from embed_pipeline.domain.entity import EntityMapping
 
 EVENTS = ("insert", "update", "delete")
 """For each a trigger counts."""
@@ -22,25 +22,26 @@ def quoted(identifier: str) -> str:
     return '"' + identifier.replace('"', '""') + '"'
 
 
-def saved_columns(mapping: EntityMapping) -> tuple[str, ...]:
+def saved_columns(mapping: Collection) -> tuple[str, ...]:
     """The properties that an entity is saved with, each once."""
-    return tuple(dict.fromkeys((mapping.key, mapping.name, mapping.entity_type, *mapping.text)))
+    return tuple(
+        dict.fromkeys((mapping.key, mapping.name_property, mapping.type_property, *mapping.text))
+    )
 
 
 @lru_cache(maxsize=128)
-def filled(statement: str, mapping: EntityMapping, vector: str = FIRST_PROPERTY) -> str:
+def filled(statement: str, mapping: Collection, vector: str = FIRST_PROPERTY) -> str:
     """The statement with the mapping's names in it, quoted: the only text put into a query."""
     suffix = vector.removeprefix(FIRST_PROPERTY)
     embedded = quoted(f"embedded{suffix}")
     columns = [quoted(name) for name in saved_columns(mapping)]
-    read = (mapping.key, mapping.name, mapping.entity_type, mapping.valid_to, *mapping.text)
     return statement.format(
         entity=quoted(mapping.label),
         key=quoted(mapping.key),
-        name=quoted(mapping.name),
-        entity_type=quoted(mapping.entity_type),
+        name=quoted(mapping.name_property),
+        entity_type=quoted(mapping.type_property),
         valid_to=quoted(mapping.valid_to),
-        read=_listed("e." + quoted(name) for name in read),
+        read=_listed("e." + quoted(name) for name in mapping.properties),
         embedded=embedded,
         missing=quoted(f"embedding_missing{suffix}"),
         **{f"missing_{event}": quoted(f"embedding_missing{suffix}_{event}") for event in EVENTS},

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import (
     ModelRecord,
     StoredVector,
@@ -21,7 +22,7 @@ from embed_pipeline.domain.embedding import (
     VectorWrite,
     embedded_label,
 )
-from embed_pipeline.domain.entity import Entity, EntityMapping, TextValue, embedding_text
+from embed_pipeline.domain.entity import Entity, TextValue, embedding_text
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import Labels
 from embed_pipeline.stores.encoding import INVALID_TIME, read_moment
@@ -31,7 +32,7 @@ from embed_pipeline.stores.sqlite.graph.mapping import saved_columns
 _FLOAT32 = np.dtype("<f4")
 
 
-def entity_of(row: sqlite3.Row, mapping: EntityMapping) -> Entity:
+def entity_of(row: sqlite3.Row, mapping: Collection) -> Entity:
     """By position: uid, name, type, valid-to, then the mapping's texts."""
     uid, name, entity_type, valid_to, *texts = row[: 4 + len(mapping.text)]
     return Entity(
@@ -76,14 +77,14 @@ def label_values(change: Change, *, of: str) -> dict[str, object]:
     }
 
 
-def saved_values(change: Change, mapping: EntityMapping, *, now: int) -> tuple[object, ...]:
+def saved_values(change: Change, mapping: Collection, *, now: int) -> tuple[object, ...]:
     """The parameters of a save, in the order of the saved columns."""
     entity, labels = change.entity, change.labels
     # The texts come last: they hold a missing type as missing, not as an empty string.
     values: dict[str, TextValue] = {
         mapping.key: entity.uid,
-        mapping.name: entity.name,
-        mapping.entity_type: entity.entity_type or None,
+        mapping.name_property: entity.name,
+        mapping.type_property: entity.entity_type or None,
         **dict(zip(mapping.text, entity.texts, strict=True)),
     }
     columns = (_stored(values[column]) for column in saved_columns(mapping))

@@ -9,10 +9,9 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 
-from embed_pipeline.domain.entity import EntityMapping
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.errors import SchemaMissing
 from embed_pipeline.stores.sqlite.graph.label_schema import add_labels
 from embed_pipeline.stores.sqlite.graph.mapping import filled
@@ -73,7 +72,7 @@ _SAVE_MAPPING = "INSERT INTO embedding_graph (only, mapping) VALUES (1, :mapping
 _READ_MAPPING = "SELECT mapping FROM embedding_graph"
 
 
-def schema_for(path: Path, mapping: EntityMapping) -> Callable[[sqlite3.Connection], None]:
+def schema_for(path: Path, mapping: Collection) -> Callable[[sqlite3.Connection], None]:
     """What prepares the file: makes its tables, brings them up to date, or checks that they are
     this mapping's."""
 
@@ -85,7 +84,7 @@ def schema_for(path: Path, mapping: EntityMapping) -> Callable[[sqlite3.Connecti
     return prepare
 
 
-def _bring_up(connection: sqlite3.Connection, path: Path, mapping: EntityMapping) -> None:
+def _bring_up(connection: sqlite3.Connection, path: Path, mapping: Collection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have been quicker between the read and the lock.
@@ -103,7 +102,7 @@ def _bring_up(connection: sqlite3.Connection, path: Path, mapping: EntityMapping
         raise
 
 
-def _create(connection: sqlite3.Connection, path: Path, mapping: EntityMapping) -> None:
+def _create(connection: sqlite3.Connection, path: Path, mapping: Collection) -> None:
     if connection.execute(_FIND_TABLE, {"name": mapping.label}).fetchone():
         raise SchemaMissing(
             f"The database {path} has a table {mapping.label} that this program did not "
@@ -114,7 +113,7 @@ def _create(connection: sqlite3.Connection, path: Path, mapping: EntityMapping) 
     connection.execute(_SAVE_MAPPING, {"mapping": _noted(mapping)})
 
 
-def _check(connection: sqlite3.Connection, path: Path, mapping: EntityMapping) -> None:
+def _check(connection: sqlite3.Connection, path: Path, mapping: Collection) -> None:
     found = _version(connection)
     if found != VERSION:
         raise SchemaMissing(
@@ -124,7 +123,7 @@ def _check(connection: sqlite3.Connection, path: Path, mapping: EntityMapping) -
     _check_mapping(connection, path, mapping)
 
 
-def _check_mapping(connection: sqlite3.Connection, path: Path, mapping: EntityMapping) -> None:
+def _check_mapping(connection: sqlite3.Connection, path: Path, mapping: Collection) -> None:
     if not connection.execute(_FIND_TABLE, {"name": "embedding_graph"}).fetchone():
         raise SchemaMissing(
             f"The database {path} holds something other than a graph: choose another file for it."
@@ -141,7 +140,14 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute(_READ_VERSION).fetchone()[0])
 
 
-def _noted(mapping: EntityMapping) -> str:
-    """As the file says it: what was added to mappings later is left out where it is not used."""
-    said = {name: value for name, value in asdict(mapping).items() if value is not None}
+def _noted(mapping: Collection) -> str:
+    """As the file says it; the words are those of version 0.1."""
+    said = {
+        "label": mapping.label,
+        "key": mapping.key,
+        "name": mapping.name_property,
+        "entity_type": mapping.type_property,
+        "text": mapping.text,
+        "valid_to": mapping.valid_to,
+    }
     return json.dumps(said, ensure_ascii=False)

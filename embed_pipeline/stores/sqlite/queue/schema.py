@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
-from embed_pipeline.domain.isolation import SMALL_FROM_STRIKES, SOLO_FROM_STRIKES, Tier
 from embed_pipeline.domain.job import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from embed_pipeline.domain.lease import SMALL_FROM_STRIKES, SOLO_FROM_STRIKES, Tier
 from embed_pipeline.errors import SchemaMissing
 from embed_pipeline.stores.queue.sql.statements import MALFORMED_INDEX
 

@@ -5,13 +5,14 @@ A row that cannot be read becomes a `BadRow` with its line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
-from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.errors import RequestError
 from embed_pipeline.usecases.files.formats.csv_files import csv_writer, read_csv
 from embed_pipeline.usecases.files.formats.jsonl_files import read_jsonl
@@ -20,7 +21,7 @@ from embed_pipeline.usecases.files.formats.row import BadRow, Columns, Write
 
 __all__ = ["FORMATS", "BadRow", "Columns", "Format", "Write", "format_of", "writer_of"]
 
-Read = Callable[[Path, EntityMapping], Iterator[NewEntity | BadRow]]
+Read = Callable[[Path, Collection], Iterator[NewEntity | BadRow]]
 OpenWriter = Callable[[BinaryIO, Columns], AbstractContextManager[Write]]
 
 
@@ -49,7 +50,7 @@ def writer_of(path: Path) -> OpenWriter:
     return writers.get(path.suffix.lower()) or _refuse(path, writers)
 
 
-def _refuse(path: Path, known: Collection[str]) -> NoReturn:
+def _refuse(path: Path, known: Iterable[str]) -> NoReturn:
     raise RequestError(
         f"{path} is of no known format; a name ends with one of: {', '.join(known)}."
     )

@@ -11,7 +11,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.errors import RequestError
 from embed_pipeline.usecases.files.formats.row import (
     CELL_TOO_LONG,
@@ -67,7 +68,7 @@ class _Lines(Iterator[str]):
         self._quotes += part.count('"')
 
 
-def read_csv(path: Path, mapping: EntityMapping) -> Iterator[NewEntity | BadRow]:
+def read_csv(path: Path, mapping: Collection) -> Iterator[NewEntity | BadRow]:
     csv.field_size_limit(LONGEST_CELL)
     try:
         with readable(path), path.open(newline="", encoding="utf-8-sig") as file:
@@ -84,7 +85,7 @@ def read_csv(path: Path, mapping: EntityMapping) -> Iterator[NewEntity | BadRow]
 
 
 def _rows(
-    reader: csv.DictReader[str], lines: _Lines, mapping: EntityMapping
+    reader: csv.DictReader[str], lines: _Lines, mapping: Collection
 ) -> Iterator[NewEntity | BadRow]:
     while True:
         lines.start_row()
@@ -107,14 +108,14 @@ def _rows(
 
 
 def _entity(
-    row: dict[str | None, str | list[str] | None], mapping: EntityMapping, line: int
+    row: dict[str | None, str | list[str] | None], mapping: Collection, line: int
 ) -> NewEntity | BadRow:
     if None in row:
         return BadRow(line=line, reason="has more cells than the header")
     cells = {name: cell for name, cell in row.items() if name and isinstance(cell, str)}
     if len(cells) < len(row):
         return BadRow(line=line, reason="has fewer cells than the header")
-    lists = set(mapping.text) - {mapping.name, mapping.entity_type, mapping.key}
+    lists = set(mapping.text) - {mapping.name_property, mapping.type_property, mapping.key}
     try:
         values = {name: _cell(cell) if name in lists else cell for name, cell in cells.items()}
     except ValueError as error:

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.errors import RequestError
 from embed_pipeline.usecases.files.formats.row import (
     LONGEST_ROW,
@@ -19,7 +20,7 @@ from embed_pipeline.usecases.files.formats.row import (
 )
 
 
-def read_jsonl(path: Path, mapping: EntityMapping) -> Iterator[NewEntity | BadRow]:
+def read_jsonl(path: Path, mapping: Collection) -> Iterator[NewEntity | BadRow]:
     """Lines are decoded one by one, so a line that is not UTF-8 spoils no other."""
     with readable(path), path.open("rb") as file:
         number = 0
@@ -43,7 +44,7 @@ def _refuse_a_single_list(path: Path, line: bytes) -> None:
         )
 
 
-def _entity(line: bytes, mapping: EntityMapping, number: int) -> NewEntity | BadRow:
+def _entity(line: bytes, mapping: Collection, number: int) -> NewEntity | BadRow:
     try:
         values = json.loads(line.decode())
     except UnicodeDecodeError:

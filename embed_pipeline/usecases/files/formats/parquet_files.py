@@ -11,7 +11,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from embed_pipeline.domain.entity import EntityMapping, NewEntity
+from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.errors import RequestError, package_missing
 from embed_pipeline.usecases.files.formats.parquet_pages import expansion
 from embed_pipeline.usecases.files.formats.row import (
@@ -40,7 +41,7 @@ MOST_ITEMS = 100_000_000
 TEXTS = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
 
 
-def read_parquet(path: Path, mapping: EntityMapping) -> Iterator[NewEntity | BadRow]:
+def read_parquet(path: Path, mapping: Collection) -> Iterator[NewEntity | BadRow]:
     """A few rows in memory at a time, by their bytes; rows are numbered from 1."""
     pa = _pyarrow()
     try:
@@ -61,7 +62,7 @@ def read_parquet(path: Path, mapping: EntityMapping) -> Iterator[NewEntity | Bad
 
 
 def _entities(
-    pa: Any, batch: Any, mapping: EntityMapping, *, first: int
+    pa: Any, batch: Any, mapping: Collection, *, first: int
 ) -> Iterator[NewEntity | BadRow]:
     """Sizes are checked before any value becomes a Python object."""
     types = str(batch.schema.types)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from embed_pipeline.domain.entity import EntityMapping, NewEntity, TextValue, check_entities
+from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.entity import NewEntity, TextValue, check_entities
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
 
@@ -43,10 +44,12 @@ def readable(path: Path) -> Iterator[None]:
         raise RequestError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def check_columns(path: Path, columns: Sequence[str], mapping: EntityMapping) -> None:
+def check_columns(path: Path, columns: Sequence[str], mapping: Collection) -> None:
     known = known_columns(mapping)
-    if mapping.name not in columns:
-        raise RequestError(f"{path} has no column {mapping.name!r}; it has: {', '.join(columns)}.")
+    if mapping.name_property not in columns:
+        raise RequestError(
+            f"{path} has no column {mapping.name_property!r}; it has: {', '.join(columns)}."
+        )
     if repeated := sorted({column for column in columns if columns.count(column) > 1}):
         raise RequestError(f"{path} has columns of the same name: {', '.join(repeated)}.")
     if unknown := [column for column in columns if column not in known]:
@@ -56,29 +59,29 @@ def check_columns(path: Path, columns: Sequence[str], mapping: EntityMapping) ->
         )
 
 
-def known_columns(mapping: EntityMapping) -> set[str]:
-    return {mapping.key, mapping.name, mapping.entity_type, *mapping.text}
+def known_columns(mapping: Collection) -> set[str]:
+    return {mapping.key, mapping.name_property, mapping.type_property, *mapping.text}
 
 
 def entity_of(
-    values: Mapping[str, object], mapping: EntityMapping, *, line: int
+    values: Mapping[str, object], mapping: Collection, *, line: int
 ) -> NewEntity | BadRow:
     """From strings, lists of strings and None; a key may also be a whole number."""
     if any(_length(value) > LONGEST_CELL for value in values.values()):
         return BadRow(line=line, reason=CELL_TOO_LONG)
     try:
         entity = NewEntity(
-            name=_text(values, mapping.name),
-            entity_type=_text(values, mapping.entity_type),
+            name=_text(values, mapping.name_property),
+            entity_type=_text(values, mapping.type_property),
             properties={
                 column: _value(column, values[column])
                 for column in mapping.text
-                if column in values and column not in (mapping.name, mapping.entity_type)
+                if column in values and column not in (mapping.name_property, mapping.type_property)
             },
             uid=_key(values.get(mapping.key)),
         )
         if not entity.name:
-            return BadRow(line=line, reason=f"has no {mapping.name}")
+            return BadRow(line=line, reason=f"has no {mapping.name_property}")
         check_entities([entity], mapping=mapping)
     except (ValueError, RequestError) as error:
         return BadRow(line=line, reason=str(error).removesuffix("."))

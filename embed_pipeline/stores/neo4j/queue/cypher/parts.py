@@ -18,7 +18,6 @@ filled with these constants.
 
 from __future__ import annotations
 
-from embed_pipeline.domain.isolation import SMALL_FROM_STRIKES, SOLO_FROM_STRIKES, Tier
 from embed_pipeline.domain.job import (
     DEFAULT_PRIORITY,
     HIGHEST_PRIORITY,
@@ -26,6 +25,7 @@ from embed_pipeline.domain.job import (
     RANKS,
     JobStatus,
 )
+from embed_pipeline.domain.lease import SMALL_FROM_STRIKES, SOLO_FROM_STRIKES, Tier
 
 NOW = "coalesce($now, timestamp())"
 REAL_NOW = "coalesce($now, datetime.realtime().epochMillis)"
