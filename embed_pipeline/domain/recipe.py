@@ -8,11 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from html.parser import HTMLParser
-from itertools import zip_longest
 
 TextValue = str | tuple[str, ...] | None
 """A text property as the graph holds it: a string, a list of strings, or nothing."""
@@ -30,12 +29,6 @@ HTML_VERSION = 1
 
 _IDENTIFIER = r"[^\W\d]\w*"
 _PATH = re.compile(rf"(<?)-\[:({_IDENTIFIER})\]-(>?)\(:({_IDENTIFIER})\)")
-
-
-class Format(StrEnum):
-    """How the value of a property is written, where it is not plain text."""
-
-    HTML = "html"
 
 
 class Direction(StrEnum):
@@ -141,25 +134,20 @@ def _identifier(role: str, given: object) -> str:
     return given
 
 
-def property_names(parts: Sequence[TextPart]) -> tuple[str, ...]:
-    """The entity's own properties among the parts, in order."""
-    return tuple(part for part in parts if isinstance(part, str))
+def parse_format(given: object) -> tuple[str, ...]:
+    """The properties whose values are HTML, as a file has it: `{bio: html}`."""
+    if not isinstance(given, Mapping) or any(how != "html" for how in given.values()):
+        raise RecipeError("format must be a mapping of properties to html")
+    return tuple(_identifier("format", name) for name in given)
 
 
-def neighbours_among(parts: Sequence[TextPart]) -> tuple[Neighbours, ...]:
-    return tuple(part for part in parts if isinstance(part, Neighbours))
-
-
-def recipe_hash(
-    *, label: str, key: str, text: Sequence[TextPart], formats: Mapping[str, Format]
-) -> str:
+def recipe_hash(*, label: str, key: str, text: Sequence[TextPart], html: Collection[str]) -> str:
     """Changes with whatever changes the key or the text of entities."""
     recipe = {
         "label": label,
         "key": key,
         "text": [part if isinstance(part, str) else asdict(part) for part in text],
-        "format": dict(formats),
-        "html": HTML_VERSION if Format.HTML in formats.values() else None,
+        "html": {"properties": sorted(html), "version": HTML_VERSION} if html else None,
     }
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -167,16 +155,16 @@ def recipe_hash(
 # -- the text itself ------------------------------------------------------------------------
 
 
-def embedding_text(values: Sequence[TextValue], formats: Sequence[Format | None] = ()) -> str:
+def embedding_text(values: Sequence[TextValue], html: Container[int] = ()) -> str:
     """The text to embed: a line per value, lists a line per item, empty ones left out.
 
-    `formats` are those of the values; where there are fewer, the others are plain.
+    `html` are the positions of the values that are HTML.
     """
     lines: list[str] = []
-    for value, written in zip_longest(values, formats):
-        items = (value,) if isinstance(value, str) else value or ()
-        if written is Format.HTML:
-            items = tuple(map(text_of_html, items))
+    for position, value in enumerate(values):
+        items: Iterable[str] = (value,) if isinstance(value, str) else value or ()
+        if position in html:
+            items = map(text_of_html, items)
         lines.extend(stripped for item in items if (stripped := item.strip()))
     return "\n".join(lines)
 

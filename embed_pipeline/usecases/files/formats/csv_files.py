@@ -115,7 +115,11 @@ def _entity(
     cells = {name: cell for name, cell in row.items() if name and isinstance(cell, str)}
     if len(cells) < len(row):
         return BadRow(line=line, reason="has fewer cells than the header")
-    lists = set(mapping.text) - {mapping.name_property, mapping.type_property, mapping.key}
+    lists = set(mapping.text_properties) - {
+        mapping.name_property,
+        mapping.type_property,
+        mapping.key,
+    }
     try:
         values = {name: _cell(cell) if name in lists else cell for name, cell in cells.items()}
     except ValueError as error:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from embed_pipeline.domain.collection import Collection
-from embed_pipeline.domain.entity import NewEntity, TextValue, check_entities
+from embed_pipeline.domain.entity import NewEntity, check_entities
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.recipe import TextValue
 from embed_pipeline.errors import RequestError
 
 Columns = Mapping[str, type]
@@ -60,7 +61,7 @@ def check_columns(path: Path, columns: Sequence[str], mapping: Collection) -> No
 
 
 def known_columns(mapping: Collection) -> set[str]:
-    return {mapping.key, mapping.name_property, mapping.type_property, *mapping.text}
+    return {mapping.key, mapping.name_property, mapping.type_property, *mapping.text_properties}
 
 
 def entity_of(
@@ -75,7 +76,7 @@ def entity_of(
             entity_type=_text(values, mapping.type_property),
             properties={
                 column: _value(column, values[column])
-                for column in mapping.text
+                for column in mapping.text_properties
                 if column in values and column not in (mapping.name_property, mapping.type_property)
             },
             uid=_key(values.get(mapping.key)),
