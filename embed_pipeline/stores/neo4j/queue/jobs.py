@@ -130,6 +130,8 @@ class Neo4jJobs(Neo4jJobReader, JobTable):
         return self._lock(leased.LOCK_HELD_JOBS, **_held(lease, job_ids))
 
     def lock_stale(self, *, limit: int) -> list[EmbedJob]:
+        if self._malformed(limit=1):
+            self.adoption.adopt(self._malformed(limit=limit))
         return self._lock(recovery.LOCK_STALE_JOBS, limit=limit)
 
     def lock_owned(self, owner: str, *, limit: int) -> list[EmbedJob]:
