@@ -11,7 +11,7 @@ each. A worker embeds them: Dagster, or `embed-pipeline run`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 
 from embed_pipeline import wiring
@@ -24,8 +24,10 @@ from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.usecases.entities import audit as audit_use_case
 from embed_pipeline.usecases.entities import create as create_use_case
+from embed_pipeline.usecases.entities import refresh as refresh_use_case
 from embed_pipeline.usecases.entities.audit import AuditReport
 from embed_pipeline.usecases.entities.create import CreateReport
+from embed_pipeline.usecases.entities.refresh import RefreshReport
 from embed_pipeline.usecases.insight import search as search_use_case
 from embed_pipeline.usecases.insight import text as text_use_case
 from embed_pipeline.usecases.insight import why as why_use_case
@@ -47,6 +49,7 @@ __all__ = [
     "Pipeline",
     "Preview",
     "Reason",
+    "RefreshReport",
     "Remedy",
     "SearchResult",
     "open_pipeline",
@@ -96,6 +99,13 @@ class Pipeline:
     def delete_entities(self, uids: Sequence[EntityUid]) -> tuple[EntityUid, ...]:
         """Soft-delete: they keep their vectors, but no search finds them. Returns those deleted."""
         return self._services.graph.soft_delete(uids)
+
+    def refresh(self, names: Iterable[str]) -> RefreshReport:
+        """Queue those of the named entities whose text has changed, however it was written.
+
+        A name is a key, or an exact name if no entity has that key. Works in pages of 500.
+        """
+        return refresh_use_case.refresh(self._services, names)
 
     def search(
         self, query: str, *, limit: int = 10, entity_type: str | None = None

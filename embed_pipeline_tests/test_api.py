@@ -55,6 +55,14 @@ def test_changed_text_queues_its_new_version_at_once(pipeline: Pipeline) -> None
     assert (same.unchanged, same.jobs.new_jobs) == (1, 0)
 
 
+def test_named_entities_are_queued_if_another_program_changed_them(pipeline: Pipeline) -> None:
+    pipeline.create_entities([NewEntity(name="a")])
+
+    report = pipeline.refresh(["a", "nowhere"])
+
+    assert (report.queued, report.unknown_names) == (1, ["nowhere"])
+
+
 def test_text_and_preview_show_what_is_embedded(pipeline: Pipeline) -> None:
     pipeline.create_entities([NewEntity(name="a", properties={"observations": ("first",)})])
 
