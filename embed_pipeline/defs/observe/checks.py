@@ -7,14 +7,13 @@ from datetime import timedelta
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.observe.assets import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS
-from embed_pipeline.defs.op import Metadata, table
-from embed_pipeline.defs.pipeline import Names
+from embed_pipeline.defs.assets import Embeddings
+from embed_pipeline.defs.op import Metadata, in_words, table
+from embed_pipeline.defs.pipeline import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS, Names
 from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.diagnosis import Remedy, remedies_for_gaps
 from embed_pipeline.domain.health import HealthStatus
 from embed_pipeline.domain.job import EmbedJob
-from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.telemetry.facts import shortened
 from embed_pipeline.usecases.insight.coverage import QueueState
@@ -37,7 +36,7 @@ class Check:
 COVERAGE = Check(
     "coverage",
     ENTITY_EMBEDDINGS,
-    "Every entity has a valid vector, or as many jobs are queued as vectors are missing.",
+    "Every entity has a valid vector, or has lacked one for a few minutes only.",
 )
 STUCK = Check(
     "nothing_stuck",
@@ -86,32 +85,51 @@ class CheckConfig(dg.Config):
         description="Percentage of entities with a valid vector below which the coverage check is "
         "an error instead of a warning.",
     )
+    gap_minutes: int = Field(
+        default=15, description="How long vectors may be missing before the coverage check fails."
+    )
     patience_minutes: int = Field(
         default=15, description="How long due jobs may wait without any job being completed."
     )
 
 
-def check_coverage(
-    coverage: Coverage, state: QueueState, config: CheckConfig
-) -> dg.AssetCheckResult:
-    metadata: Metadata = {"entities": coverage.entities, "queued": state.queued}
+def check_coverage(read: Embeddings, config: CheckConfig) -> dg.AssetCheckResult:
+    """About the age of the oldest gap: while data changes, some vector is always missing."""
+    coverage, age = read.coverage, read.gap_age
+    metadata: Metadata = {"entities": coverage.entities, "queued": read.state.queued}
     if coverage.percent is None:
         return _result(COVERAGE, "The graph has no entities yet.", metadata)
     metadata["coverage (%)"] = float(coverage.percent)
-    gap = coverage.gaps
-    if not gap:
+    if not coverage.gaps:
         message = f"All {coverage.embeddable} entities with text have a vector."
         return _result(COVERAGE, message, metadata)
-    if gap <= state.queued:
-        message = f"{gap} entities lack a valid vector and {state.queued} jobs are queued."
+    metadata["missing for (minutes)"] = round(age / timedelta(minutes=1), 1)
+    since = f"{read.state.at - age:%H:%M:%S} UTC, for {in_words(age)}"
+    message = f"{coverage.gaps} entities lack a valid vector, the first since {since}."
+    message = " ".join([message, *_gap_advice(read)])
+    if age <= timedelta(minutes=config.gap_minutes):
         return _result(COVERAGE, message, metadata)
+    is_worked_on = not _is_idle(read.state, timedelta(minutes=config.patience_minutes))
+    is_enough = coverage.percent >= config.coverage_target
+    return _result(COVERAGE, message, metadata, WARN if is_enough or is_worked_on else ERROR)
+
+
+def _gap_advice(read: Embeddings) -> list[str]:
     remedies = remedies_for_gaps(
-        coverage, queued=state.queued, parked=state.parked, stopped=not state.switch.is_running
+        read.coverage,
+        queued=read.state.queued,
+        parked=read.state.parked,
+        stopped=not read.state.switch.is_running,
     )
     advice = [GAP_ADVICE[remedy].format(count=count) for remedy, count in remedies.items()]
-    message = f"{gap} entities lack a valid vector. {' '.join(advice)}"
-    failed = ERROR if coverage.percent < config.coverage_target else WARN
-    return _result(COVERAGE, message, metadata, failed)
+    if Remedy.RUN in remedies and read.forecast.eta is not None:
+        advice.append(f"At the present rate that takes {in_words(read.forecast.eta)}.")
+    return advice
+
+
+def _is_idle(state: QueueState, patience: timedelta) -> bool:
+    last_success = state.health.last_success_at
+    return last_success is None or state.at - last_success > patience
 
 
 def check_stuck(state: QueueState, config: CheckConfig) -> dg.AssetCheckResult:
@@ -122,12 +140,10 @@ def check_stuck(state: QueueState, config: CheckConfig) -> dg.AssetCheckResult:
         "processing": state.status.processing,
     }
     waits = f"A due job has waited for {state.oldest_wait / timedelta(minutes=1):.0f} minutes"
-    last_success = state.health.last_success_at
-    idle = last_success is None or state.at - last_success > patience
     if state.oldest_wait > patience and not state.switch.is_running:
         why = f"{state.switch.state}: {state.switch.reason}"
         return _result(STUCK, f"{waits} because the queue is {why}. {RESUME}", metadata, WARN)
-    if state.oldest_wait > patience and idle:
+    if state.oldest_wait > patience and _is_idle(state, patience):
         message = (
             f"{waits} and nothing was completed meanwhile. The latest tick of embed_queue_sensor"
             " says why it launches nothing; also check the latest run of embed_job."
@@ -156,11 +172,24 @@ def check_health(state: QueueState, *, failed_runs: Sequence[str] = ()) -> dg.As
             "\n".join(f"- {count} × {pattern}" for pattern, count in health.error_patterns)
         )
     reasons = "; ".join(health.reasons)
+    recent = _recent_outcomes(state)
     if health.status is HealthStatus.HEALTHY:
-        return _result(HEALTH, f"HEALTHY{f' ({reasons})' if reasons else ''}.", metadata)
-    message = f"{health.status}: {reasons}. {_health_advice(state, failed_runs)}"
+        message = f"HEALTHY{f' ({reasons})' if reasons else ''}. {recent}".rstrip()
+        return _result(HEALTH, message, metadata)
+    advice = _health_advice(state, failed_runs)
+    message = " ".join(filter(None, [f"{health.status}: {reasons}.", recent, advice]))
     failed = ERROR if health.status is HealthStatus.CRITICAL else WARN
     return _result(HEALTH, message, metadata, failed)
+
+
+def _recent_outcomes(state: QueueState) -> str:
+    health = state.health
+    if not health.recent:
+        return ""
+    failed = f"{health.recent_failures} of the last {health.recent} attempts failed"
+    if health.last_success_at is None:
+        return f"{failed}; none has succeeded yet."
+    return f"{failed}; the last success was {in_words(state.at - health.last_success_at)} ago."
 
 
 def _health_advice(state: QueueState, failed_runs: Sequence[str]) -> str:
