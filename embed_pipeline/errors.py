@@ -73,6 +73,7 @@ EXTRAS: Mapping[str, str] = {
     "reaper": "psycopg",
     "mcp": "mcp",
     "parquet": "pyarrow",
+    "excel": "openpyxl",
 }
 """The extras of this distribution, and the package that each brings."""
 

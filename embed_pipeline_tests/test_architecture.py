@@ -46,6 +46,7 @@ HOMES = {
     "pandas": {"usecases.insight.daily_report"},
     "prometheus_client": {"interfaces.metrics"},
     "pyarrow": {"usecases.files"},
+    "openpyxl": {"usecases.files"},
     "typer": {"interfaces", "__main__"},
     "rich": {"interfaces"},
     "mcp": {"interfaces.mcp"},
