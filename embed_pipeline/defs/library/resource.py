@@ -7,7 +7,7 @@ from embed_pipeline.api import Pipeline, open_pipeline
 from embed_pipeline.settings import load_settings
 
 
-class EmbedPipelineResource(dg.ConfigurableResource):
+class EmbedPipelineResource(dg.ConfigurableResource["EmbedPipelineResource"]):
     """Opens the Python API: `with embeddings.get_pipeline() as pipeline`.
 
     Give secrets as `dg.EnvVar("NAME")`: the UI then shows that name, never the value.

@@ -54,6 +54,10 @@ class ColumnPlan:
         self._ignored: dict[str, None] = {}
 
     @property
+    def type_column(self) -> str:
+        return self._type
+
+    @property
     def ignored(self) -> list[str]:
         """Columns that were not read, in the order of the file."""
         return list(self._ignored)
