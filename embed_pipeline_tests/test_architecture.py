@@ -52,6 +52,7 @@ HOMES = {
     "mcp": {"interfaces.mcp"},
     "anyio": {"interfaces.mcp"},
     "structlog": {"telemetry"},
+    "opentelemetry": {"telemetry.spans"},
     "pydantic": {"settings", "defs", "interfaces.mcp"},
     "dotenv": {"settings"},
     "certifi": {"settings"},
