@@ -8,6 +8,7 @@ from dagster.components.component_scaffolding import scaffold_component
 from pydantic import Field, create_model
 
 from embed_pipeline.defs.build import build_definitions
+from embed_pipeline.defs.pipeline import SCHEDULED
 from embed_pipeline.settings import load_settings
 from embed_pipeline.settings.load import DECLARED, SECRETS
 from embed_pipeline.telemetry import emit
@@ -38,15 +39,9 @@ PipelineSettings = create_model(  # type: ignore[call-overload]
 """Typed, so that `dg check yaml` and editors know every variable and refuse a misspelt one."""
 
 
-class Schedules(dg.Model):
-    """For each: true, false to leave it out, or a cron expression (UTC)."""
-
-    audit: bool | str = True
-    cleanup_ttl: bool | str = True
-    daily_report: bool | str = True
-    discover: bool | str = True
-    observe: bool | str = True
-    prune_history: bool | str = True
+PipelineSchedules = create_model(  # type: ignore[call-overload]
+    "PipelineSchedules", __base__=dg.Model, **dict.fromkeys(SCHEDULED, (bool | str, True))
+)
 
 
 def _given(context: dg.ResolutionContext, model: dg.Model) -> Mapping[str, Any]:
@@ -78,7 +73,7 @@ class EmbedPipelineComponent(dg.Component, dg.Resolvable, dg.Model):
             model_field_type=PipelineSettings,
             description="Variables of the configuration; they win over the environment.",
         ),
-    ] = Field(default_factory=dict)
+    ] = Field(default_factory=dict, repr=False)  # secrets are among them
     deps: Annotated[
         list[dg.ResolvedAssetKey],
         Field(description="Your assets that write entities: entity_embeddings depends on them."),
@@ -87,8 +82,8 @@ class EmbedPipelineComponent(dg.Component, dg.Resolvable, dg.Model):
         Mapping[str, bool | str],
         dg.Resolver(
             _given,
-            model_field_type=Schedules,
-            description="For each: true, false to leave it out, or a cron expression.",
+            model_field_type=PipelineSchedules,
+            description="For each: true, false to leave it out, or a cron expression (UTC).",
         ),
     ] = Field(default_factory=dict)
     run_seconds: Annotated[
