@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections.abc import Iterator
-from importlib.metadata import entry_points
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -122,11 +123,8 @@ def test_two_components_fit_into_one_code_location(tmp_path: Path) -> None:
 
 
 def test_dg_finds_the_component_and_scaffolds_it_with_its_folders_name(tmp_path: Path) -> None:
-    (registered,) = (
-        entry.load()
-        for entry in entry_points(group="dagster_dg_cli.registry_modules")
-        if entry.name == "embed_pipeline"
-    )
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (registered,) = project["entry-points"]["dagster_dg_cli.registry_modules"].values()
     request = dg.ScaffoldRequest(
         type_name="embed_pipeline.EmbedPipelineComponent",
         target_path=tmp_path,
@@ -137,7 +135,7 @@ def test_dg_finds_the_component_and_scaffolds_it_with_its_folders_name(tmp_path:
 
     EmbedPipelineScaffolder().scaffold(request)
 
-    assert dict(get_package_objects_in_module(registered)) == {
+    assert dict(get_package_objects_in_module(import_module(registered))) == {
         "EmbedPipelineComponent": embed_pipeline.EmbedPipelineComponent
     }
     assert yaml.safe_load((tmp_path / "defs.yaml").read_text()) == {
