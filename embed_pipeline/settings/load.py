@@ -12,6 +12,7 @@ from embed_pipeline.settings.groups.general import (
     Environment,
     GeneralSettings,
     LogSettings,
+    McpSettings,
     general_settings,
 )
 from embed_pipeline.settings.groups.profiles import ACCESS
@@ -41,6 +42,7 @@ GROUPS: Mapping[str, tuple[type, ...]] = {
     "Stores": (StoreSettings, QueueServer, GraphServer, Neo4jServer),
     "Entities of the graph": (EntitySettings,),
     "Stuck-job reaper": (ReaperSettings,),
+    "Agents over HTTP": (McpSettings,),
     "Logging": (LogSettings,),
 }
 """In the order of the documentation."""
@@ -66,6 +68,7 @@ class Settings:
     stores: StoreSettings
     entity: Collection
     logging: LogSettings
+    mcp: McpSettings
     reaper: ReaperSettings | None = None
     """None: REAPER_DATABASE_URL is not set, and there is no reaper."""
     notes: tuple[str, ...] = ()
@@ -111,5 +114,6 @@ def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
         stores=stores,
         entity=entity_mapping(environ, stores.graph, findings),
         logging=parse(LogSettings, environ, findings),
+        mcp=parse(McpSettings, environ, findings),
         reaper=reaper_settings(environ, findings),
     )
