@@ -9,7 +9,7 @@ from embed_pipeline.settings.groups.queue import QueueSettings
 from embed_pipeline.settings.groups.reaper import ReaperSettings
 from embed_pipeline.settings.groups.servers import ServerSettings
 from embed_pipeline.settings.groups.stores import GRAPH_STORES, StoreName, StoreSettings, store_at
-from embed_pipeline.settings.load import Settings, load_settings
+from embed_pipeline.settings.load import Settings, load_settings, named
 from embed_pipeline.settings.parsing.addresses import endpoint_of
 
 __all__ = [
@@ -30,5 +30,6 @@ __all__ = [
     "address_variables",
     "endpoint_of",
     "load_settings",
+    "named",
     "store_at",
 ]

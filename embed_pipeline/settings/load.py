@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from embed_pipeline.domain.collection import Collection
+from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.settings.groups.entity import EntitySettings, entity_mapping
 from embed_pipeline.settings.groups.general import (
+    NAME,
     Environment,
     GeneralSettings,
     LogSettings,
@@ -69,6 +71,8 @@ class Settings:
     entity: Collection
     logging: LogSettings
     mcp: McpSettings
+    name: str = ""
+    """The prefix of everything that Dagster shows; empty without one."""
     reaper: ReaperSettings | None = None
     """None: REAPER_DATABASE_URL is not set, and there is no reaper."""
     notes: tuple[str, ...] = ()
@@ -100,6 +104,14 @@ def load_settings(
     return replace(settings, notes=findings.notes)
 
 
+def named(settings: Settings, name: str) -> Settings:
+    """The same settings under another EMBED_NAME."""
+    try:
+        return replace(settings, name=NAME.parse(name))
+    except ValueError:
+        raise ConfigurationError([f"name must be {NAME.allowed}, got {name!r}"]) from None
+
+
 def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
     """Usable only if nothing was refused: defaults stand in for what was."""
     general = general_settings(environ, findings)
@@ -109,6 +121,7 @@ def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
     return Settings(
         environment=general.environment,
         home=general.home,
+        name=general.name or "",
         queue=queue,
         provider=provider,
         stores=stores,

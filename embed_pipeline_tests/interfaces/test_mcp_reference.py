@@ -66,6 +66,7 @@ def test_only_tools_that_change_data_say_so() -> None:
         "create_entities",
         "upsert_entities",
         "delete_entities",
+        "refresh_entities",
         "force_generate_embedding",
         "retry_failed_jobs",
     }

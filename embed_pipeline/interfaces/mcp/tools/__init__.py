@@ -6,13 +6,16 @@ from typing import Any
 
 from embed_pipeline.interfaces.mcp.tool import AgentTool
 from embed_pipeline.interfaces.mcp.tools.changes import DELETE, UPSERT
-from embed_pipeline.interfaces.mcp.tools.entities import CREATE, FORCE
+from embed_pipeline.interfaces.mcp.tools.entities import CREATE, FORCE, REFRESH
 from embed_pipeline.interfaces.mcp.tools.queue import HEALTH, RETRY, STATUS
 from embed_pipeline.interfaces.mcp.tools.search import SEARCH, TEXT, WHY
 
 TOOLS: dict[str, AgentTool[Any]] = {
     tool.name: tool
-    for tool in (SEARCH, WHY, TEXT, CREATE, UPSERT, DELETE, FORCE, STATUS, HEALTH, RETRY)
+    for tool in (
+        *(SEARCH, WHY, TEXT, CREATE, UPSERT, DELETE, REFRESH, FORCE),
+        *(STATUS, HEALTH, RETRY),
+    )
 }
 
 INSTRUCTIONS = (

@@ -82,8 +82,7 @@ UPSERT = AgentTool(
 
 class DeleteArguments(Arguments):
     keys: list[str] = Field(min_length=1, max_length=MOST_ENTITIES)
-    """The keys of the entities to delete. Names are not accepted: several entities can share
-    one."""
+    """The keys of the entities to delete; names are not accepted."""
     confirm: bool = Field(strict=True)
     """Must be true: only after the person you work for has agreed to delete these entities."""
 
