@@ -54,11 +54,14 @@ def test_name_deps_and_schedules_come_from_yaml(tmp_path: Path) -> None:
         tmp_path,
         name="books",
         deps=["raw/books"],
+        run_seconds=90,
         schedules={"observe": "0 * * * *", "prune_history": False, "audit": True},
     )
 
     embeddings = defs.resolve_asset_graph().get(dg.AssetKey(["books", "entity_embeddings"]))
     assert embeddings.parent_keys == {dg.AssetKey(["raw", "books"])}
+    # a run gets time to arrive beside the 90 s
+    assert int(defs.resolve_job_def("books_embed_job").tags["dagster/max_runtime"]) < 600
     assert crons(defs) == {
         "books_audit_schedule": "*/5 * * * *",
         "books_cleanup_ttl_schedule": "0 3 * * *",

@@ -13,7 +13,7 @@ from embed_pipeline.settings import load_settings
 from embed_pipeline.settings.load import DECLARED, SECRETS
 from embed_pipeline.telemetry import emit
 
-ATTRIBUTES = {"name": "EMBED_NAME"}
+ATTRIBUTES = {"name": "EMBED_NAME", "run_seconds": "EMBED_RUN_SECONDS"}
 """Settings that have an attribute of their own."""
 
 SECRET = "A secret: write {{ env.NAME }}, never the value."  # noqa: S105
@@ -86,6 +86,10 @@ class EmbedPipelineComponent(dg.Component, dg.Resolvable, dg.Model):
             description="For each: true, false to leave it out, or a cron expression (UTC).",
         ),
     ] = Field(default_factory=dict)
+    run_seconds: Annotated[
+        int | None,
+        Field(description="How long a run continues to lease new jobs (EMBED_RUN_SECONDS)."),
+    ] = None
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         settings = load_settings(over=self._variables())

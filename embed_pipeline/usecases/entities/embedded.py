@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from embed_pipeline.domain.embedding import Vector
 from embed_pipeline.domain.entity import Entity
@@ -12,28 +11,21 @@ from embed_pipeline.worker.context import Services
 PAGE = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddedEntity:
-    entity: Entity
-    vector: Vector | None
-    """None while the current text has no vector."""
-
-
 def embedded_entities(
     services: Services, *, entity_type: str | None = None
-) -> Iterator[EmbeddedEntity]:
-    """The valid entities by key, all or those of one type. Reads the whole graph."""
-    graph, model = services.graph, services.model
-    after = None
+) -> Iterator[tuple[Entity, Vector | None]]:
+    """The valid entities by key, all or those of one type. Reads the whole graph.
+
+    The vector is None while the current text has none.
+    """
+    graph, after = services.graph, None
     while page := graph.next_entities(limit=PAGE, after=after):
         after = page[-1].uid
         wanted = [
-            entity
-            for entity in page
-            if entity.is_valid and entity_type in (None, entity.entity_type)
+            each for each in page if each.is_valid and entity_type in (None, each.entity_type)
         ]
         versions = {entity.version for entity in wanted}
-        vectors = graph.vectors_of_versions(versions, model=model) if versions else {}
+        vectors = graph.vectors_of_versions(versions, model=services.model) if versions else {}
         for entity in wanted:
             stored = vectors.get(entity.version)
-            yield EmbeddedEntity(entity=entity, vector=stored.vector if stored else None)
+            yield entity, stored.vector if stored else None

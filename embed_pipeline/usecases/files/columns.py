@@ -12,8 +12,9 @@ from datetime import date
 from decimal import Decimal
 
 from embed_pipeline.domain.collection import Collection
-from embed_pipeline.domain.entity import NewEntity, TextValue, check_entities
+from embed_pipeline.domain.entity import NewEntity, check_entities
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.recipe import TextValue
 from embed_pipeline.errors import RequestError
 from embed_pipeline.usecases.files.formats.table import CELL_TOO_LONG, LONGEST_CELL, BadRow, Row
 
@@ -52,10 +53,6 @@ class ColumnPlan:
         self._texts = self._text_columns(choice.text)
         self._read = {self._name, self._type, self._key, *self._columns_of_texts()}
         self._ignored: dict[str, None] = {}
-
-    @property
-    def type_column(self) -> str:
-        return self._type
 
     @property
     def ignored(self) -> list[str]:
@@ -101,7 +98,8 @@ class ColumnPlan:
     def _text_columns(self, chosen: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """The columns of each text property; name and type are texts without being named."""
         mapping = self._mapping
-        own = [p for p in mapping.text if p not in (mapping.name_property, mapping.type_property)]
+        titles = (mapping.name_property, mapping.type_property)
+        own = [name for name in mapping.text_properties if name not in titles]
         if not chosen:
             return {each: (each,) for each in own}
         if len(own) != 1:
@@ -110,7 +108,7 @@ class ColumnPlan:
                 f"{_list(own) or 'none beside name and type'}: name the columns like these."
             )
         said = {self._name: mapping.name_property, self._type: mapping.type_property}
-        return {own[0]: tuple(c for c in chosen if said.get(c) not in mapping.text)}
+        return {own[0]: tuple(c for c in chosen if said.get(c) not in mapping.text_properties)}
 
     def _columns_of_texts(self) -> Iterable[str]:
         return (column for columns in self._texts.values() for column in columns)
