@@ -13,10 +13,12 @@ from embed_pipeline.defs.observe.checks import (
     COVERAGE,
     CheckConfig,
     check_coverage,
+    unreachable,
+)
+from embed_pipeline.defs.observe.queue_checks import (
     check_failed_jobs,
     check_health,
     check_stuck,
-    unreachable,
 )
 from embed_pipeline.domain.control import Switch, SwitchState
 from embed_pipeline.domain.health import HealthReport, HealthStatus

@@ -22,10 +22,12 @@ from embed_pipeline.defs.observe.checks import (
     CheckConfig,
     addressed,
     check_coverage,
+    unreachable,
+)
+from embed_pipeline.defs.observe.queue_checks import (
     check_failed_jobs,
     check_health,
     check_stuck,
-    unreachable,
 )
 from embed_pipeline.defs.op import Stopwatch, pipeline_op
 from embed_pipeline.defs.pipeline import EMBEDDING_QUEUE, Names, Pipeline, tag_own_run
