@@ -105,6 +105,13 @@ def unknown(wanted: str) -> Diagnosis:
 
 
 def deleted(entity: Entity) -> Diagnosis:
+    if entity.erased:
+        return Diagnosis(
+            reason=Reason.DELETED,
+            entity=entity,
+            message=f"{_title(entity)} was erased: it is never embedded again, so no search "
+            "finds it.",
+        )
     return Diagnosis(
         reason=Reason.DELETED,
         entity=entity,
