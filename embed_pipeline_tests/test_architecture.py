@@ -51,6 +51,8 @@ HOMES = {
     "rich": {"interfaces"},
     "mcp": {"interfaces.mcp"},
     "anyio": {"interfaces.mcp"},
+    "starlette": {"interfaces.mcp.http"},
+    "uvicorn": {"interfaces.mcp.http"},
     "structlog": {"telemetry"},
     "opentelemetry": {"telemetry.spans"},
     "pydantic": {"settings", "defs", "interfaces.mcp"},

@@ -194,6 +194,9 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         "message.refused": EventKind(
             WARNING, "Answered a message of an MCP client that cannot be read.", ("reason",)
         ),
+        "request.refused": EventKind(
+            WARNING, "Refused an HTTP request of an MCP client: {reason}.", ("reason", "client")
+        ),
         "tool.failed": EventKind(ERROR, "Tool {tool} failed because of a bug.", ("tool", *_ERROR)),
         "store.network_mount": EventKind(
             WARNING,
