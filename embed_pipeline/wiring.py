@@ -135,7 +135,7 @@ def _store_config(
     return StoreConfig(
         home=settings.home,
         policy=policy_of(settings),
-        mapping=settings.entity,
+        collections=settings.collections,
         queue=_server(settings.stores.queue_server),
         graph=_server(settings.stores.graph_server),
         clock=clock,

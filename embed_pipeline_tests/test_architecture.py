@@ -53,6 +53,7 @@ HOMES = {
     "structlog": {"telemetry"},
     "pydantic": {"settings", "defs", "interfaces.mcp"},
     "dotenv": {"settings"},
+    "yaml": {"settings"},
     "certifi": {"settings"},
     "pydantic_core": {"providers.openai"},
 }

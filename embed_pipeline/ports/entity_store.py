@@ -30,7 +30,11 @@ from embed_pipeline.domain.partition import AuditPage, AuditRecord, PartitionCou
 class EntityStore(Protocol):
     @property
     @abstractmethod
-    def mapping(self) -> Collection: ...
+    def collections(self) -> tuple[Collection, ...]:
+        """In the order of their registration: the first has bare keys as uids."""
+
+    def collection_of(self, entity: Entity) -> Collection:
+        return next(one for one in self.collections if one.name == entity.collection)
 
     # -- entities ---------------------------------------------------------------------------
 
@@ -105,6 +109,10 @@ class EntityStore(Protocol):
         """
 
     @abstractmethod
+    def is_before(self, first: EntityUid, second: EntityUid) -> bool:
+        """Whether a walk by key meets the first uid before the second."""
+
+    @abstractmethod
     def cursor(self, name: str) -> EntityUid | None:
         """Where a named walk stopped last time."""
 
@@ -119,6 +127,10 @@ class EntityStore(Protocol):
 
         It is what the labels say: a change of another program counts once an audit has met it.
         """
+
+    @abstractmethod
+    def counts_by_collection(self, *, model: str) -> Mapping[str, PartitionCounts]:
+        """The same, by the name of the collection."""
 
     @abstractmethod
     def audit_page(

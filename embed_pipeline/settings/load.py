@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from embed_pipeline.domain.collection import Collection
-from embed_pipeline.settings.groups.entity import EntitySettings, entity_mapping
+from embed_pipeline.settings.groups.collections import CollectionSettings, collections_of
+from embed_pipeline.settings.groups.entity import EntitySettings
 from embed_pipeline.settings.groups.general import (
     Environment,
     GeneralSettings,
@@ -39,7 +40,7 @@ GROUPS: Mapping[str, tuple[type, ...]] = {
     "Queue": (QueueSettings,),
     "Embedding provider": (ProviderSettings, *ACCESS.values()),
     "Stores": (StoreSettings, QueueServer, GraphServer, Neo4jServer),
-    "Entities of the graph": (EntitySettings,),
+    "Entities of the graph": (CollectionSettings, EntitySettings),
     "Stuck-job reaper": (ReaperSettings,),
     "Logging": (LogSettings,),
 }
@@ -64,7 +65,8 @@ class Settings:
     queue: QueueSettings
     provider: ProviderSettings
     stores: StoreSettings
-    entity: Collection
+    collections: tuple[Collection, ...]
+    """Of the file, or the environment's single one; in the order of the file."""
     logging: LogSettings
     reaper: ReaperSettings | None = None
     """None: REAPER_DATABASE_URL is not set, and there is no reaper."""
@@ -109,7 +111,7 @@ def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
         queue=queue,
         provider=provider,
         stores=stores,
-        entity=entity_mapping(environ, stores.graph, findings),
+        collections=collections_of(environ, stores.graph, findings),
         logging=parse(LogSettings, environ, findings),
         reaper=reaper_settings(environ, findings),
     )

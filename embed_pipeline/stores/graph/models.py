@@ -26,6 +26,10 @@ class GraphPart:
     def mapping(self) -> Collection:
         return self._graph.mapping
 
+    @property
+    def collections(self) -> tuple[Collection, ...]:
+        return (self._graph.mapping,)
+
 
 class ModelVerbs(GraphPart):
     def models(self) -> tuple[ModelRecord, ...]:

@@ -50,7 +50,7 @@ def load_file(
     """
     kind = format_of(path)
     report = LoadReport(place=kind.place)
-    for page in _pages(kind.read(path, services.graph.mapping)):
+    for page in _pages(kind.read(path, services.graph.collections[0])):
         report.rows += len(page)
         bad = [row for row in page if isinstance(row, BadRow)]
         for row in bad:
