@@ -127,15 +127,9 @@ def register(
     collections: Sequence[Collection], registered: Sequence[Registered]
 ) -> tuple[Registered, ...]:
     """The registry with the new collections behind those that are there."""
-    described = {one.name: one for one in collections}
     known = {one.name for one in registered}
     taken = {one.prefix or one.name for one in registered}
-    added = [
-        replace(one, recipe=one.recipe or described[one.name].recipe)
-        if one.name in described
-        else one
-        for one in registered
-    ]
+    added = list(registered)
     for new in collections:
         if new.name in known:
             continue
@@ -147,6 +141,19 @@ def register(
         prefix = new.name if added else ""
         added.append(Registered(name=new.name, prefix=prefix, recipe=new.recipe, label=new.label))
     return tuple(added)
+
+
+def accepted(
+    collections: Sequence[Collection], registered: Sequence[Registered]
+) -> tuple[Registered, ...]:
+    """The registry with the recipes that these collections have now."""
+    now = {one.name: one for one in collections}
+    return tuple(
+        replace(one, recipe=now[one.name].recipe, label=now[one.name].label)
+        if one.name in now
+        else one
+        for one in registered
+    )
 
 
 def placed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, replace
 from itertools import chain
 
@@ -23,7 +23,7 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import AuditPage, AuditRecord, PartitionCounts
+from embed_pipeline.domain.partition import AuditCounts, AuditPage, AuditRecord, PartitionCounts
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.graph.discovery import START
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
@@ -39,23 +39,6 @@ class CollectionsEntityStore(Routing, EntityStore):
 
     def upsert_entities(self, entities: Sequence[NewEntity], *, model: str) -> tuple[Created, ...]:
         return self._put(entities, lambda store, part: store.upsert_entities(part, model=model))
-
-    def _put(
-        self,
-        entities: Sequence[NewEntity],
-        put: Callable[[GraphEntityStore, Sequence[NewEntity]], Sequence[Created]],
-    ) -> tuple[Created, ...]:
-        """In the order of the call, whatever collections they belong to."""
-        groups: dict[GraphEntityStore, list[tuple[int, NewEntity]]] = defaultdict(list)
-        for number, new in enumerate(entities):
-            store, bare = self._store_for(new)
-            groups[store].append((number, bare))
-        made: dict[int, Created] = {}
-        for store, part in groups.items():
-            done = put(store, [new for _, new in part])
-            for (number, _), one in zip(part, done, strict=True):
-                made[number] = replace(one, entity=qualified(one.entity, store))
-        return tuple(made[number] for number in range(len(entities)))
 
     def soft_delete(self, uids: Uids) -> tuple[EntityUid, ...]:
         return self._each_uid(uids, lambda store, keys: store.soft_delete(keys))
@@ -146,17 +129,22 @@ class CollectionsEntityStore(Routing, EntityStore):
         repair: bool = True,
         sample: int = 0,
     ) -> AuditPage:
-        """A page of one collection; behind the last one of it the next collection begins."""
-        store, key = self._split(after or START)
-        page = store.audit_page(model=model, after=key, size=size, repair=repair, sample=sample)
-        number = self._stores.index(store)
-        if page.next_after is not None:
-            there = store.mapping.uid_of(page.next_after)
-        elif number + 1 < len(self._stores):
-            there = self._stores[number + 1].mapping.uid_of(START)
-        else:
-            return page
-        return replace(page, next_after=there)
+        """Behind the last entity of a collection the next one begins."""
+        first, start = self._split(after or START)
+        counts, there = AuditCounts(), None
+        for store in self._stores[self._stores.index(first) :]:
+            if counts.examined >= size:
+                there = store.mapping.uid_of(START)
+                break
+            page = store.audit_page(
+                model=model, after=start, size=size - counts.examined, repair=repair, sample=sample
+            )
+            counts += page
+            if page.next_after is not None:
+                there = store.mapping.uid_of(page.next_after)
+                break
+            start = START
+        return AuditPage(**asdict(counts), next_after=there)
 
     def audit_record(self, *, model: str) -> AuditRecord | None:
         return self._first.audit_record(model=model)
@@ -190,7 +178,8 @@ class CollectionsEntityStore(Routing, EntityStore):
         return found
 
     def write_vectors(self, writes: Sequence[VectorWrite], *, model: str) -> WriteReport:
-        check_writes(writes, taking_vectors(self.models(), model))
+        if writes:
+            check_writes(writes, taking_vectors(self.models(), model))
         groups: dict[GraphEntityStore, list[VectorWrite]] = defaultdict(list)
         for write in writes:
             store, key = self._split(write.uid)
@@ -219,8 +208,9 @@ class CollectionsEntityStore(Routing, EntityStore):
     def register_first_model(self, model: str, *, dimensions: int) -> ModelRecord | None:
         """With the first collection, then with the others, which may keep files of their own."""
         record = self._first.register_first_model(model, dimensions=dimensions)
-        for store in self._stores[1:] if record else ():
-            store.register_first_model(model, dimensions=dimensions)
+        if record is not None:
+            for store in self._stores[1:]:
+                store.share_model(record)
         return record
 
     def search(

@@ -42,16 +42,17 @@ def confirmed(
 ) -> tuple[Collection, ...]:
     """The collections with their standing; refused if the graph has other ones.
 
-    A graph that has registered none is one of the environment's collection.
+    One that has changed is refused if that costs anything. A graph that has registered none is one
+    of the environment's collection.
     """
     if registered is None and is_environment(collections):
         return tuple(collections)
     found = placed(collections, registered or ())
     for name in changed(collections, registered or ()):
-        texts = next(count_embedded(one) for one in found if one.name == name)
-        raise CollectionMismatch(
-            f"The collection {name} was registered with another label, key, text or filter. With "
-            f"what the settings say now, up to {texts:,} texts are embedded again: "
-            f"`embed-pipeline collection accept {name}` accepts it, or set it back."
-        )
+        if texts := next(count_embedded(one) for one in found if one.name == name):
+            raise CollectionMismatch(
+                f"The collection {name} was registered with another label, key, text or filter. "
+                f"With what the settings say now, up to {texts:,} texts are embedded again: "
+                f"`embed-pipeline collection accept {name}` accepts it, or set it back."
+            )
     return found

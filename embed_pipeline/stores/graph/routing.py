@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from embed_pipeline.domain.collection import Collection
-from embed_pipeline.domain.embedding import check_limit
+from embed_pipeline.domain.embedding import Created, check_limit
 from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
@@ -81,6 +81,23 @@ class Routing:
             return self._by_prefix[""], new
         store, key = self._split(new.uid)
         return store, replace(new, uid=key)
+
+    def _put(
+        self,
+        entities: Sequence[NewEntity],
+        put: Callable[[GraphEntityStore, Sequence[NewEntity]], Sequence[Created]],
+    ) -> tuple[Created, ...]:
+        """In the order of the call, whatever collections they belong to."""
+        groups: dict[GraphEntityStore, list[tuple[int, NewEntity]]] = defaultdict(list)
+        for number, new in enumerate(entities):
+            store, bare = self._store_for(new)
+            groups[store].append((number, bare))
+        made: dict[int, Created] = {}
+        for store, part in groups.items():
+            done = put(store, [new for _, new in part])
+            for (number, _), one in zip(part, done, strict=True):
+                made[number] = replace(one, entity=qualified(one.entity, store))
+        return tuple(made[number] for number in range(len(entities)))
 
     def _each_uid(
         self, uids: Uids, do: Callable[[GraphEntityStore, Uids], Iterable[EntityUid]]

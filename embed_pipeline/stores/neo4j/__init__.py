@@ -53,7 +53,11 @@ def open_graph(config: StoreConfig) -> EntityStore:
 
 
 def _on_graph(check: Callable[..., None], config: StoreConfig) -> Callable[[Neo4jDatabase], None]:
-    return lambda database: check(database, *config.collections)
+    def check_both(database: Neo4jDatabase) -> None:
+        check(database, *config.collections)
+        confirm_collections(database, config.collections)
+
+    return check_both
 
 
 def locate_queue(config: StoreConfig) -> Location:

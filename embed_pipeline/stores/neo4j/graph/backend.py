@@ -54,7 +54,6 @@ from embed_pipeline.stores.neo4j.graph.names import (
 from embed_pipeline.stores.neo4j.graph.search import VectorSearch
 
 T = TypeVar("T")
-Values = Sequence[Any]
 
 
 class Neo4jGraphTransaction(GraphTransaction):
@@ -218,11 +217,8 @@ class Neo4jGraph(GraphDatabase):
         outside = max(row["nodes"] - row["entities"], 0)
         shared = (embedded_label(of), MARKER, QUEUED)
         single = {own(name, self.mapping) for name in (shared[0], NOTHING, EXCLUDED, UNSEEN)}
-        statements = [cypher_labels.remove_stray(label, shared=True) for label in shared]
-        statements += [
-            cypher_labels.remove_stray(label, shared=False)
-            for label in sorted(single.difference(shared))
-        ]
+        strays = [*shared, *sorted(single.difference(shared))]
+        statements = [cypher_labels.remove_stray(one, shared=one in shared) for one in strays]
         if outside:
             statements.append(cypher_labels.EXCLUDE_OTHERS)
         repaired = sum(self._repair(s, of=of) for s in statements) if repair else 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from embed_pipeline.domain.collection import OF_VERSION_0_1, Collection, register
+from embed_pipeline.domain.collection import OF_VERSION_0_1, Collection, accepted, register
 from embed_pipeline.domain.embedding import FIRST_PROPERTY, embedded_label
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import SchemaMissing
@@ -35,7 +35,7 @@ def refuse_foreign_labels(database: Neo4jDatabase) -> None:
     if _store(database, Collection()).cursor(CURSOR) is not None:
         return
     for label in (embedded_label(FIRST_PROPERTY), NOTHING, EXCLUDED, QUEUED):
-        if database.read(partial(_has_nodes, label)):
+        if database.read(partial(has_nodes, label)):
             raise SchemaMissing(
                 f"The graph has nodes labelled {label} that this program did not make, and would"
                 " use that label itself: rename it first."
@@ -72,7 +72,7 @@ def register_collections(
         known = (OF_VERSION_0_1,) if store.models() else ()
     registered = register(collections, known)
     found = confirmed(collections, registered, count_embedded=partial(_count_embedded, database))
-    save_registry(store, registered)
+    save_registry(store, accepted(collections, registered))
     return found
 
 
@@ -90,7 +90,7 @@ def _count_embedded(database: Neo4jDatabase, collection: Collection) -> int:
     return max((store.counts(model=one.model).embedded for one in store.models()), default=0)
 
 
-def _has_nodes(label: str, tx: Tx) -> bool:
+def has_nodes(label: str, tx: Tx) -> bool:
     return bool(tx.one(HAS_NODES.format(label=quoted(label)))["found"])
 
 

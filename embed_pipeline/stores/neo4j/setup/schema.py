@@ -1,7 +1,6 @@
 """Set-up of the two databases: idempotent, versioned, and limited to what is ours.
 
-`prepare_*` is `embed-pipeline init`, `check_*` checks everything, `confirm_*` runs at start. Of the
-data only jobs of other programs change, which get what our indexes need, and entities' labels.
+`prepare_*` is `embed-pipeline init`, `check_*` checks everything, `confirm_*` runs at start.
 """
 
 from __future__ import annotations
@@ -29,11 +28,7 @@ from embed_pipeline.stores.neo4j.setup.cypher import (
     Rule,
     graph_rules,
 )
-from embed_pipeline.stores.neo4j.setup.labels import (
-    confirm_collections,
-    label_entities,
-    register_collections,
-)
+from embed_pipeline.stores.neo4j.setup.labels import has_nodes, label_entities, register_collections
 
 VERSIONS = {"queue": 5, "graph": 2}
 
@@ -70,8 +65,7 @@ def refuse_entities(queue: Neo4jDatabase, *collections: Collection) -> None:
     if _read_found(queue).versions["queue"] is not None:
         return
     for label in dict.fromkeys(one.label for one in collections):
-        has_entities = cypher.HAS_NODES.format(label=quoted(label))
-        if queue.read(partial(_one, has_entities))["found"]:
+        if queue.read(partial(has_nodes, label)):
             raise ConfigurationError(
                 [
                     f"The queue needs a database of its own: {_place(queue)} holds nodes labelled"
@@ -118,7 +112,6 @@ def prepare_graph(
 
 def check_graph(database: Neo4jDatabase, *collections: Collection) -> None:
     _check(database, "graph", graph_rules(*collections))
-    confirm_collections(database, collections)
 
 
 def confirm_queue(database: Neo4jDatabase) -> None:
@@ -127,7 +120,6 @@ def confirm_queue(database: Neo4jDatabase) -> None:
 
 def confirm_graph(database: Neo4jDatabase, *collections: Collection) -> None:
     _confirm(database, "graph", graph_rules(*collections))
-    confirm_collections(database, collections)
 
 
 def _confirm(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:
@@ -233,10 +225,6 @@ def _read_found(database: Neo4jDatabase) -> Found:
         )
 
     return database.read(read)
-
-
-def _one(statement: str, tx: Tx) -> Row:
-    return tx.one(statement)
 
 
 def _versions(tx: Tx) -> Row:
