@@ -7,7 +7,6 @@ the one that was registered first has it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.recipe import Neighbours, TextPart, recipe_hash
 from embed_pipeline.errors import CollectionMismatch
 
 ENVIRONMENT = "entities"
@@ -72,8 +72,10 @@ class Collection:
     type_property: str = "entityType"
     fixed_type: str | None = None
     """The type of all its entities, instead of a property of each."""
-    text: tuple[str, ...] = ("name", "entityType", "observations")
-    """The properties that make the text to embed, in order."""
+    text: tuple[TextPart, ...] = ("name", "entityType", "observations")
+    """The properties and neighbours that make the text to embed, in order."""
+    html: tuple[str, ...] = ()
+    """The text properties that are HTML: only what a reader sees of them is embedded."""
     valid_to: str = "validTo"
     changed_at: str | None = None
     """Where other programs keep the time of their last change, if they do."""
@@ -83,18 +85,35 @@ class Collection:
     @property
     def properties(self) -> tuple[str, ...]:
         """What is read of an entity: key, name, type, valid-to, then the texts."""
-        return (self.key, self.name_property, self.type_property, self.valid_to, *self.text)
+        return (
+            self.key,
+            self.name_property,
+            self.type_property,
+            self.valid_to,
+            *self.text_properties,
+        )
+
+    @property
+    def text_properties(self) -> tuple[str, ...]:
+        """The entity's own properties in its text, in order."""
+        return tuple(part for part in self.text if isinstance(part, str))
+
+    @property
+    def neighbours(self) -> tuple[Neighbours, ...]:
+        return tuple(part for part in self.text if isinstance(part, Neighbours))
+
+    @property
+    def html_positions(self) -> frozenset[int]:
+        """Which parts of the text are HTML."""
+        if not self.html:
+            return frozenset()
+        return frozenset(place for place, part in enumerate(self.text) if part in self.html)
 
     @property
     def recipe(self) -> str:
         """A hash of what decides which nodes are entities and what their text is."""
-        said = {
-            "label": self.label,
-            "key": [self.key, self.key_type],
-            "text": self.text,
-            "filter": asdict(self.filter) if self.filter else None,
-        }
-        return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+        nodes = [self.key, self.key_type, asdict(self.filter) if self.filter else None]
+        return recipe_hash(label=self.label, key=json.dumps(nodes), text=self.text, html=self.html)
 
     def can_have(self, key: str) -> bool:
         return self.key_type is KeyType.STRING or is_integer(key)

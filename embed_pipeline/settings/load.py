@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from embed_pipeline.domain.collection import Collection
+from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.settings.groups.collections import CollectionSettings, collections_of
 from embed_pipeline.settings.groups.entity import EntitySettings
 from embed_pipeline.settings.groups.general import (
+    NAME,
     Environment,
     GeneralSettings,
     LogSettings,
@@ -68,6 +70,8 @@ class Settings:
     collections: tuple[Collection, ...]
     """Of the file, or the environment's single one; in the order of the file."""
     logging: LogSettings
+    name: str = ""
+    """The prefix of everything that Dagster shows; empty without one."""
     reaper: ReaperSettings | None = None
     """None: REAPER_DATABASE_URL is not set, and there is no reaper."""
     notes: tuple[str, ...] = ()
@@ -99,6 +103,14 @@ def load_settings(
     return replace(settings, notes=findings.notes)
 
 
+def named(settings: Settings, name: str) -> Settings:
+    """The same settings under another EMBED_NAME."""
+    try:
+        return replace(settings, name=NAME.parse(name))
+    except ValueError:
+        raise ConfigurationError([f"name must be {NAME.allowed}, got {name!r}"]) from None
+
+
 def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
     """Usable only if nothing was refused: defaults stand in for what was."""
     general = general_settings(environ, findings)
@@ -108,6 +120,7 @@ def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
     return Settings(
         environment=general.environment,
         home=general.home,
+        name=general.name or "",
         queue=queue,
         provider=provider,
         stores=stores,

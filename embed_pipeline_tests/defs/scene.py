@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dagster._core.remote_origin import (
 
 from embed_pipeline import wiring
 from embed_pipeline.defs.build import build_definitions
+from embed_pipeline.defs.pipeline import PIPELINE, names_for
 from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.job import EntityUid, JobId, JobRequest
 from embed_pipeline.ports.clock import SystemClock
@@ -46,9 +48,21 @@ class Pipeline:
         """Build the definitions again, after a test has replaced something that they use."""
         self.definitions = build_definitions(self.settings)
 
+    def change_queue(self, **values: Any) -> None:
+        """Settings that no environment can have, to save the time that they would take."""
+        self.settings = replace(self.settings, queue=replace(self.settings.queue, **values))
+        self.rebuild()
+
     @property
     def pending(self) -> int:
         return self.services.jobs.get_queue_status().pending
+
+    def add_run(
+        self, instance: dg.DagsterInstance, status: dg.DagsterRunStatus, job: str = "embed_job"
+    ) -> dg.DagsterRun:
+        """A run of this pipeline."""
+        tags = {PIPELINE: names_for(self.settings).pipeline}
+        return add_run(instance, status, job, tags=tags)
 
     def close(self) -> None:
         self.services.jobs.close()
@@ -103,6 +117,7 @@ def add_run(
     repository: str = "repository",
     tags: Mapping[str, str] | None = None,
 ) -> dg.DagsterRun:
+    """A run of any pipeline or, with its tag, of one."""
     location = RegisteredCodeLocationOrigin("embed_pipeline")
     origin = RemoteJobOrigin(RemoteRepositoryOrigin(location, repository), job)
     return instance.add_run(

@@ -15,7 +15,7 @@ import pytest
 from embed_pipeline import wiring
 from embed_pipeline.domain.breaker import Breaker
 from embed_pipeline.domain.control import SwitchState
-from embed_pipeline.domain.job import EmbedJob, EntityUid
+from embed_pipeline.domain.job import EmbedJob, EntityUid, JobStatus
 from embed_pipeline.domain.partition import PartitionCounts
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.ports.entity_store import EntityStore
@@ -31,6 +31,13 @@ MODEL = "mock/mock@4"
 VARIABLES = {"EMBED_ENV": "test", "EMBEDDING_DIMENSIONS": "4"}
 NOW = datetime(2026, 3, 2, 18, 23, 48, tzinfo=UTC)
 """When the story ends."""
+
+HAD_NO_TEXT = {
+    "error": "The entity has no text to embed.",
+    "error_type": "EmptyText",
+    "fail_reason": "EmptyText",
+}
+"""As 0.1 failed such a job."""
 
 JOBS = {
     "completed": ["e01", "e13", "e16"],
@@ -158,6 +165,23 @@ class MigrationContract:
             assert report.embedded == len(done)
             coverage = coverage_of(services.graph, model=MODEL)
             assert (coverage.embedded, coverage.stale) == (len({*EMBEDDED, *done}), 0)
+
+
+def check_job_without_text(jobs: JobStore) -> None:
+    """The job of e07 was failed by 0.1 because its entity had no text."""
+    found = jobs.history.walk()
+    (job,) = [job for job in found if job.entity_uid == "e07"]
+
+    assert (job.status, job.error, job.error_type) == (JobStatus.COMPLETED, None, None)
+    assert job.processed_at == NOW.replace(day=1, hour=12, minute=0, second=4)
+    assert len(by_status(found)["failed"]) == len(JOBS["failed"]) - 1
+    event, *older = jobs.events.recent(limit=1_000)
+    assert (event.kind, event.reason, event.job_ids) == (
+        "jobs.completed",
+        "nothing to embed",
+        (job.id,),
+    )
+    assert len(older) == EVENTS
 
 
 def load_into_neo4j(queue: BedServer, graph: BedServer) -> None:

@@ -18,7 +18,13 @@ from embed_pipeline.stores.neo4j.setup import labels, schema
 from embed_pipeline.stores.neo4j.setup.schema import VERSIONS
 from embed_pipeline_tests.acceptance.production import server_variables
 from embed_pipeline_tests.interfaces.command_line import environment, run_program
-from embed_pipeline_tests.migration.contract import VARIABLES, MigrationContract, load_into_neo4j
+from embed_pipeline_tests.migration.contract import (
+    HAD_NO_TEXT,
+    VARIABLES,
+    MigrationContract,
+    check_job_without_text,
+    load_into_neo4j,
+)
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_graph import database_of
 
@@ -52,6 +58,18 @@ def test_init_raises_the_version_so_that_programs_of_0_1_refuse_the_database(
     assert (answer.code, answer.err) == (0, "")
     (saved,) = neo4j_queue.run("MATCH (s:QueueSchema) RETURN s.version AS version")
     assert saved["version"] == VERSIONS["queue"] > OLD_VERSION
+
+
+def test_job_that_0_1_failed_for_want_of_a_text_is_completed(
+    variables: dict[str, str], neo4j_queue: BedServer
+) -> None:
+    neo4j_queue.run("MATCH (j:EmbedJob {entity_uid: 'e07'}) SET j += $fields", fields=HAD_NO_TEXT)
+    settings = load_settings(variables)
+
+    wiring.initialise_stores(settings)
+
+    with closing(wiring.open_job_store(settings)) as jobs:
+        check_job_without_text(jobs)
 
 
 def test_labels_are_given_page_by_page_and_an_interrupted_init_goes_on(

@@ -16,10 +16,12 @@ from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.stores.sqlite.queue import schema
 from embed_pipeline_tests.interfaces.command_line import environment, run_program
 from embed_pipeline_tests.migration.contract import (
+    HAD_NO_TEXT,
     MODEL,
     OLD_DATA,
     VARIABLES,
     MigrationContract,
+    check_job_without_text,
 )
 
 OLD_VERSION = 3
@@ -101,6 +103,18 @@ def test_program_of_0_1_with_the_file_open_is_told_to_stop(home: Path, settings:
             old.execute(statement, spent)
         with pytest.raises(sqlite3.IntegrityError, match="stop this program and start the new one"):
             old.execute(SPEND_IN_BUCKET, spent)
+
+
+def test_job_that_0_1_failed_for_want_of_a_text_is_completed(
+    home: Path, settings: Settings
+) -> None:
+    with closing(sqlite3.connect(home / "queue.sqlite")) as connection:
+        fields = ", ".join(f"{name} = :{name}" for name in HAD_NO_TEXT)
+        connection.execute(f"UPDATE embed_job SET {fields} WHERE entity_uid = 'e07'", HAD_NO_TEXT)
+        connection.commit()
+
+    with closing(wiring.open_job_store(settings)) as jobs:
+        check_job_without_text(jobs)
 
 
 def test_a_command_brings_the_files_up_by_itself(home: Path) -> None:

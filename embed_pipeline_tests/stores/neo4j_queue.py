@@ -83,8 +83,6 @@ def prepared(server: BedServer) -> Address:
 
 
 class Neo4jQueueBackend:
-    finds_malformed_times = False
-
     def __init__(self, address: Address, clock: FakeClock) -> None:
         self.address = address
         self.clock = clock

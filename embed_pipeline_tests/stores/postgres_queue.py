@@ -77,8 +77,6 @@ def open_jobs(
 
 
 class PostgresQueueBackend:
-    finds_malformed_times = True
-
     def __init__(self, url: str, server: Server, clock: FakeClock) -> None:
         self.clock = clock
         self.server = server

@@ -36,8 +36,6 @@ def run_sql(jobs: JobStore, statement: str, **parameters: object) -> list[sqlite
 
 
 class SqliteQueueBackend:
-    finds_malformed_times = True
-
     def __init__(self, path: Path, clock: FakeClock) -> None:
         self.path = path
         self.clock = clock

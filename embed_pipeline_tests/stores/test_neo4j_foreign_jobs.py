@@ -245,3 +245,35 @@ class TestNotYetTakenIn:
         report = store.enqueue([request("a", force=True), request("b")])
 
         assert report.outcomes == (Enqueued.PARKED, Enqueued.CREATED)
+
+
+END_LEASE = "MATCH (job:EmbedJob {id: $id}) SET job.lock_until = $end"
+
+
+class TestLeaseOfOurs:
+    """Another program writes the end of a lease in a form of its own."""
+
+    @pytest.mark.parametrize("end", READABLE + UNREADABLE)
+    def test_end_that_is_past_or_no_time_is_found_by_recovery(
+        self, neo4j_queue: BedServer, store: Neo4jJobStore, end: object
+    ) -> None:
+        add_jobs(store, 3)
+        _, job_id, _ = take(store).job_ids
+        neo4j_queue.run(END_LEASE, id=job_id, end=end)
+
+        assert store.has_stale()
+        assert [job.id for job in store.recover_stale().jobs] == [job_id]
+        assert not store.has_stale()
+
+    def test_end_in_the_future_stays_that_time(
+        self, neo4j_queue: BedServer, store: Neo4jJobStore, clock: FakeClock
+    ) -> None:
+        add_jobs(store, 1)
+        (job_id,) = take(store).job_ids
+        neo4j_queue.run(END_LEASE, id=job_id, end=clock.now() + HOUR)
+
+        assert store.recover_stale().jobs == ()
+        assert stored(store, job_id).lock_until == clock.now() + HOUR
+        assert not store.has_stale()
+        clock.advance(2 * HOUR)
+        assert [job.id for job in store.recover_stale().jobs] == [job_id]

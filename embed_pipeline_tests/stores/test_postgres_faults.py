@@ -12,8 +12,10 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
+from embed_pipeline.domain.job import JobStatus
 from embed_pipeline.errors import (
     ConfigurationError,
+    ErrorCategory,
     RequestError,
     SchemaMissing,
     StoreAccessDenied,
@@ -213,6 +215,24 @@ class TestSchema:
 
             assert store.get_queue_status().pending == 3
         assert indexes_of(run) == fresh
+
+    def test_job_that_failed_for_want_of_a_text_is_completed(
+        self, server: Server, run: Run
+    ) -> None:
+        with closing(open_jobs(server)) as store:
+            lease, job_id = leased_job(store)
+            store.fail(lease, {job_id: failure(ErrorCategory.PERMANENT)})
+            ended_at = stored(store, job_id).processed_at
+            run("UPDATE {}.embed_job SET error_type = 'EmptyText'")
+            run("UPDATE {}.queue_version SET version = 2")
+
+            create(server)
+
+            job, event = stored(store, job_id), store.events.recent(limit=1)[0]
+            assert (job.status, job.processed_at) == (JobStatus.COMPLETED, ended_at)
+            assert (job.error, job.error_type, job.error_category) == (None, None, None)
+            assert (event.kind, event.reason) == ("jobs.completed", "nothing to embed")
+            assert event.job_ids == (job_id,)
 
     def test_steps_of_an_upgrade_run_in_order_and_all_or_none(
         self, server: Server, run: Run, monkeypatch: pytest.MonkeyPatch

@@ -23,7 +23,13 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import AuditCounts, AuditPage, AuditRecord, PartitionCounts
+from embed_pipeline.domain.partition import (
+    AuditCounts,
+    AuditPage,
+    AuditRecord,
+    Labelled,
+    PartitionCounts,
+)
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.graph.discovery import START
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
@@ -41,7 +47,11 @@ class CollectionsEntityStore(Routing, EntityStore):
         return self._put(entities, lambda store, part: store.upsert_entities(part, model=model))
 
     def soft_delete(self, uids: Uids) -> tuple[EntityUid, ...]:
-        return self._each_uid(uids, lambda store, keys: store.soft_delete(keys))
+        return tuple(
+            store.mapping.uid_of(key)
+            for store, keys in self._grouped(uids).items()
+            for key in store.soft_delete(keys)
+        )
 
     def get_entity(self, uid: EntityUid) -> Entity | None:
         return self.read_entities([uid]).get(uid)
@@ -158,9 +168,11 @@ class CollectionsEntityStore(Routing, EntityStore):
             for store, keys in self._grouped(queued).items()
         )
 
-    def mark_nothing_to_embed(self, uids: Uids, *, model: str) -> tuple[EntityUid, ...]:
-        return self._each_uid(
-            uids, lambda store, keys: store.mark_nothing_to_embed(keys, model=model)
+    def relabel(self, uids: Uids) -> tuple[Labelled, ...]:
+        return tuple(
+            replace(one, entity=qualified(one.entity, store))
+            for store, keys in self._grouped(uids).items()
+            for one in store.relabel(keys)
         )
 
     # -- vectors ------------------------------------------------------------------------------

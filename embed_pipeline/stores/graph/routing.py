@@ -99,12 +99,6 @@ class Routing:
                 made[number] = replace(one, entity=qualified(one.entity, store))
         return tuple(made[number] for number in range(len(entities)))
 
-    def _each_uid(
-        self, uids: Uids, do: Callable[[GraphEntityStore, Uids], Iterable[EntityUid]]
-    ) -> tuple[EntityUid, ...]:
-        groups = self._grouped(uids).items()
-        return tuple(store.mapping.uid_of(key) for store, keys in groups for key in do(store, keys))
-
     def _walk(
         self,
         limit: int,

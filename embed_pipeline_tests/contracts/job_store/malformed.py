@@ -49,11 +49,6 @@ def spoil_each(store: JobStore, backend: QueueBackend) -> Names:
     """Give each job its malformed value; those whose value is refused stay as they are."""
     names: Names = {job.id: job.entity_uid for job in store.history.walk()}
     values = {f"{name} {value!r}": {name: value} for name, value in MALFORMED}
-    if not backend.finds_malformed_times:
-        values = {
-            name: {} if "available_at" in field or "processed_at" in field else field
-            for name, field in values.items()
-        }
     held = [backend.alter(job_id, **values[name]) for job_id, name in names.items()]
     assert sum(held) > 5
     return names
@@ -150,7 +145,7 @@ class MalformedJobContract:
         self, store: JobStore, backend: QueueBackend, value: object
     ) -> None:
         _, job_id = leased_job(store)
-        if backend.finds_malformed_times and backend.alter(job_id, lock_until=value):
+        if backend.alter(job_id, lock_until=value):
             assert store.has_stale()
             assert [job.id for job in store.recover_stale().jobs] == [job_id]
         assert not store.has_stale()
@@ -161,8 +156,7 @@ class MalformedJobContract:
         add_jobs(store, 3)
         lease = take(store)
         store.complete(lease, lease.job_ids)
-        if backend.finds_malformed_times:
-            backend.alter(lease.job_ids[2], processed_at=FAR)
+        backend.alter(lease.job_ids[2], processed_at=FAR)
 
         page = store.history.ended()
 

@@ -24,8 +24,6 @@ class QueueBackend(Protocol):
     """One empty queue, and what a contract may do to it from outside."""
 
     clock: FakeClock
-    finds_malformed_times: bool
-    """Whether recovery finds jobs whose due time, or end, is in no form of ours."""
 
     def open_store(self, *, policy: QueuePolicy | None = None) -> JobStore:
         """A new handle on the same queue, as another process would have it."""

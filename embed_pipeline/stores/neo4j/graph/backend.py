@@ -144,7 +144,7 @@ class Neo4jGraphTransaction(GraphTransaction):
         label = embedded_label(of)
         embedded, right, others = {label, own(label, self._mapping)}, [], []
         for values in found:
-            if rows.is_right(values, labels=embedded, model=model):
+            if rows.is_right(values, self._mapping, labels=embedded, model=model):
                 right.append(EntityUid(str(values[0][0])))
             else:
                 entity, facts, labels = values

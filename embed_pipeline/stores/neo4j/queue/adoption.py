@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from embed_pipeline.domain.job import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY, JobId
+from embed_pipeline.domain.job import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
 from embed_pipeline.stores.neo4j.queue.cypher import adoption as cypher
 from embed_pipeline.stores.neo4j.queue.session import Session
@@ -38,12 +38,24 @@ class Adoption:
         found = self._session.one(cypher.FIND_CHANGED, page=PAGE)
         places = [*found["changed"], *self._find_new(found["new"])]
         if places:
-            adopted = self._session.one(
-                cypher.ADOPT_THESE, places=places, **terms(self._max_attempts)
-            )["adopted"]
+            self.adopt(places)
             self._session.all(cypher.SET_ASIDE, places=places)
-            self._report(adopted)
         return len(found["changed"]) >= PAGE or found["new"] > len(places) - len(found["changed"])
+
+    def adopt(self, places: Sequence[str]) -> None:
+        """Bring the jobs that lie there into our form."""
+        given = terms(self._max_attempts)
+        job_ids = self._session.one(cypher.ADOPT_THESE, places=places, **given)["adopted"]
+        if job_ids:
+            self._transaction.record("jobs.adopted", job_ids=job_ids)
+            self._transaction.announce("jobs.adopted", count=len(job_ids), job_ids=job_ids)
+
+    def complete_without_text(self) -> bool:
+        """Whether more may be left."""
+        done = self._session.one(cypher.COMPLETE_WITHOUT_TEXT, page=PAGE)["done"]
+        if done:
+            self._transaction.record("jobs.completed", reason="nothing to embed", job_ids=done)
+        return len(done) >= PAGE
 
     def _find_new(self, count: int) -> list[str]:
         """Among the newest nodes, where they usually are, otherwise among all."""
@@ -51,11 +63,6 @@ class Adoption:
             return []
         places = self._session.all(cypher.FIND_NEWEST, sample=SAMPLE, page=PAGE)
         return [row["place"] for row in places or self._session.all(cypher.FIND_NEW, page=PAGE)]
-
-    def _report(self, job_ids: Sequence[JobId]) -> None:
-        if job_ids:
-            self._transaction.record("jobs.adopted", job_ids=job_ids)
-            self._transaction.announce("jobs.adopted", count=len(job_ids), job_ids=job_ids)
 
 
 def sentences_on_jobs_left(database: Neo4jDatabase) -> list[str]:

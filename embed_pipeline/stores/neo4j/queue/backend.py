@@ -119,5 +119,10 @@ class Neo4jQueue(QueueDatabase):
         """Adopt jobs of another program; whether more may be left."""
         return self.write(lambda transaction: transaction.jobs.adoption.adopt_page())
 
+    def complete_without_text(self) -> None:
+        """Complete jobs that 0.1 failed because their entity had no text."""
+        while self.write(lambda transaction: transaction.jobs.adoption.complete_without_text()):
+            pass
+
     def close(self) -> None:
         self.database.close()

@@ -36,7 +36,13 @@ class Neo4jJobReader(JobReader):
         return time_or_none(self._session.one(cypher.NEXT_DUE, model=model)["due"])
 
     def has_stale(self) -> bool:
-        return bool(self._session.one(cypher.HAS_STALE)["found"])
+        return bool(self._session.one(cypher.HAS_STALE)["found"]) or bool(self._malformed(limit=1))
+
+    def _malformed(self, *, limit: int) -> list[str]:
+        """Where jobs lie that another program gave a time in another form."""
+        models = list(self.pending_models())
+        found = self._session.one(cypher.MALFORMED_JOBS, models=models, page=limit)
+        return list(found["places"])
 
     def silent(self, *, beaten_before: datetime, lock_until: datetime) -> list[EmbedJob]:
         bounds = {"beaten_before": to_ms(beaten_before), "lock_until": to_ms(lock_until)}

@@ -20,17 +20,13 @@ from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline.stores.neo4j.driver.error_codes import TOO_LARGE
 from embed_pipeline.stores.neo4j.graph.names import quoted
 from embed_pipeline.stores.neo4j.queue import adoption
+from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.cypher.adoption import ADOPT_JOBS, TRACK_JOBS
 from embed_pipeline.stores.neo4j.setup import cypher
-from embed_pipeline.stores.neo4j.setup.cypher import (
-    QUEUE_RULES,
-    RETIRED_QUEUE_INDEXES,
-    Rule,
-    graph_rules,
-)
+from embed_pipeline.stores.neo4j.setup.cypher import QUEUE_RULES, Rule, graph_rules
 from embed_pipeline.stores.neo4j.setup.labels import has_nodes, label_entities, register_collections
 
-VERSIONS = {"queue": 5, "graph": 2}
+VERSIONS = {"queue": 6, "graph": 2}
 
 LOCKS = ("lease",)
 """Nodes that a transaction locks to be alone with its decision."""
@@ -78,12 +74,13 @@ def prepare_queue(database: Neo4jDatabase, *, max_attempts: int = 3) -> int:
     """Make what is missing; return how many jobs of another program were adopted."""
     before = _prepare(database, "queue", QUEUE_RULES)
     if before is not None and before < VERSIONS["queue"]:
-        for name in RETIRED_QUEUE_INDEXES:
+        for name in cypher.RETIRED_QUEUE_INDEXES:
             database.write(partial(_drop, name), timeout=BUILD_PATIENCE)
         # Budgets are documents; those of before, a minute old at most, are forgotten.
         database.write(lambda tx: tx.all(cypher.DROP_BUDGET_RULE), timeout=BUILD_PATIENCE)
         database.write(lambda tx: tx.all(cypher.FORGET_BUDGETS))
         database.autocommit(TRACK_JOBS, **adoption.terms(max_attempts))
+        Neo4jQueue(database).complete_without_text()
     adopted = database.autocommit(ADOPT_JOBS, **adoption.terms(max_attempts))
 
     def finish(tx: Tx) -> None:

@@ -109,7 +109,8 @@ def trigger_statement(mapping: Collection, models: Iterable[ModelRecord]) -> str
     records = tuple(models)
     vectors = [record.vector_property for record in records] or [FIRST_PROPERTY]
     filtered = [mapping.filter.property] if mapping.filter else []
-    properties = dict.fromkeys((mapping.key, *mapping.text, mapping.valid_to, *filtered, *vectors))
+    said = (mapping.key, *mapping.text_properties, mapping.valid_to, *filtered)
+    properties = dict.fromkeys((*said, *vectors))
     labels = (mapping.label, *(record.embedded_label for record in records))
     return MARK_CHANGED.format(
         properties=_listed(properties),

@@ -8,9 +8,9 @@ from embed_pipeline.domain.job import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from embed_pipeline.domain.lease import SMALL_FROM_STRIKES, SOLO_FROM_STRIKES, Tier
 from embed_pipeline.errors import ConfigurationError, SchemaMissing
 from embed_pipeline.stores.postgres.connection import Connection
-from embed_pipeline.stores.queue.sql.statements import MALFORMED_INDEX
+from embed_pipeline.stores.queue.sql.statements import HAD_NO_TEXT, MALFORMED_INDEX, NO_ERROR
 
-VERSION = 2
+VERSION = 3
 TABLES = ("embed_job", "event", "shared_state", "counter", "queue_version")
 
 # Times are milliseconds since 1970, as in the other backends: `to_timestamp(created_at / 1000.0)`.
@@ -72,6 +72,16 @@ INSERT INTO {queue_version} VALUES ({version})
 
 _UPGRADES = {
     1: "CREATE INDEX job_malformed ON {embed_job} {malformed}",
+    # They keep the time of their end. An event names at most 1 000 of them.
+    2: """
+INSERT INTO {event} (at, kind, reason, job_ids, facts)
+SELECT extract(epoch FROM clock_timestamp()) * 1000, 'jobs.completed', 'nothing to embed',
+    json_agg(id), json_build_object() FROM (
+        SELECT id, (row_number() OVER (ORDER BY id) - 1) / 1000 AS page
+        FROM {embed_job} WHERE {had_no_text}
+    ) AS jobs GROUP BY page;
+UPDATE {embed_job} SET status = 'completed', {no_error} WHERE {had_no_text}
+""",
 }
 """What makes a queue of this version one of the next; statements end with `;` and a new line."""
 
@@ -82,6 +92,8 @@ _WORDS: dict[str, sql.Composable] = {
     "solo_from": sql.Literal(SOLO_FROM_STRIKES),
     **{tier.name.lower(): sql.Literal(int(tier)) for tier in Tier},
     "malformed": sql.SQL(MALFORMED_INDEX),
+    "had_no_text": sql.SQL(HAD_NO_TEXT),
+    "no_error": sql.SQL(NO_ERROR),
 }
 
 # Two `init` at once take turns; the lock ends with the transaction.

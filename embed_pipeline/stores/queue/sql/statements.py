@@ -24,6 +24,12 @@ MALFORMED_INDEX = f"(({TIME_OF_STATUS})) WHERE {MALFORMED}"
 """Empty, unless another program writes such times. An index on the time itself, so that a planner
 has no other one for `first_malformed`."""
 
+HAD_NO_TEXT = "status = 'failed' AND error_type = 'EmptyText'"
+"""Jobs that 0.1 failed because their entity had no text, which is no failure any more."""
+
+NO_ERROR = """error = NULL, error_type = NULL, error_category = NULL, error_stack = NULL,
+    fail_code = NULL, fail_reason = NULL"""
+
 
 class Dialect:
     """The words of a database.
@@ -58,8 +64,7 @@ _FRAGMENTS: Mapping[str, str] = {
         "{listed_ids} AND status = 'processing' AND lock_owner = :owner AND lease_token = :token"
     ),
     "unlocked": "lock_owner = NULL, lock_until = NULL, lease_token = NULL",
-    "no_error": """error = NULL, error_type = NULL, error_category = NULL, error_stack = NULL,
-    fail_code = NULL, fail_reason = NULL""",
+    "no_error": NO_ERROR,
     "fresh_start": """attempts = 0, recoveries = 0, recovered_at = NULL, strikes = 0,
     processed_at = NULL, {no_error}""",
     "back_to_pending": """status = 'pending', {unlocked},

@@ -7,9 +7,9 @@ import sqlite3
 from embed_pipeline.domain.job import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from embed_pipeline.domain.lease import SMALL_FROM_STRIKES, SOLO_FROM_STRIKES, Tier
 from embed_pipeline.errors import SchemaMissing
-from embed_pipeline.stores.queue.sql.statements import MALFORMED_INDEX
+from embed_pipeline.stores.queue.sql.statements import HAD_NO_TEXT, MALFORMED_INDEX, NO_ERROR
 
-VERSION = 5
+VERSION = 6
 
 _TABLES = f"""
 CREATE TABLE embed_job (
@@ -103,6 +103,16 @@ DROP INDEX job_expiry;
 CREATE INDEX job_expiry ON embed_job (coalesce(lock_until, 0)) WHERE status = 'processing';
 """,
     4: f"CREATE INDEX job_malformed ON embed_job {MALFORMED_INDEX}",
+    # They keep the time of their end. An event names at most 1 000 of them.
+    5: f"""
+INSERT INTO event (at, kind, reason, job_ids, facts)
+SELECT strftime('%s', 'now') * 1000, 'jobs.completed', 'nothing to embed', json_group_array(id),
+    '{{}}' FROM (
+        SELECT id, (row_number() OVER (ORDER BY id) - 1) / 1000 AS page
+        FROM embed_job WHERE {HAD_NO_TEXT}
+    ) GROUP BY page;
+UPDATE embed_job SET status = 'completed', {NO_ERROR} WHERE {HAD_NO_TEXT}
+""",  # noqa: S608  (constants)
 }
 """What makes a file of this version one of the next."""
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from embed_pipeline.stores.encoding import FIRST_MS, LAST_MS
 from embed_pipeline.stores.neo4j.queue.cypher.parts import (
+    BY_END,
     BY_SET_ASIDE,
+    CAN_BE_ADOPTED,
     CHANGED_JOBS,
+    HAS_ID,
     LOCK,
+    NO_ERROR,
     NOW,
     STATUSES,
     TIER_AFTER_STRIKES,
 )
-
-# A job without one of these four is left alone, `adoption` names it.
-_CAN_BE_ADOPTED = """
-all(name IN [job.id, job.entity_uid, job.model, job.version] WHERE name IS :: STRING NOT NULL)
-"""
 
 # `IS :: INTEGER` is true of nothing as well. (Drivers of JavaScript write numbers as floats.)
 _IS_OURS = f"""
@@ -82,7 +81,7 @@ _ADOPT = f"""
         job.created_at = created_at,
         job.available_at = coalesce(times[1], created_at),
         job.lock_until = CASE job.status
-            WHEN 'processing' THEN coalesce(times[2], created_at) END,
+            WHEN 'processing' THEN coalesce(times[2], now - 1) END,
         job.processed_at = CASE WHEN job.status IN ['completed', 'failed']
             THEN coalesce(times[3], now) END,
         job.ended_at = CASE WHEN job.status IN ['completed', 'failed']
@@ -98,16 +97,29 @@ _ADOPT = f"""
 
 # Jobs of an earlier version of this schema, which had no such mark.
 TRACK_JOBS = f"""
-MATCH (job:EmbedJob) WHERE NOT job:TrackedJob AND {_CAN_BE_ADOPTED} AND {_IS_OURS}
+MATCH (job:EmbedJob) WHERE NOT job:TrackedJob AND {CAN_BE_ADOPTED} AND {_IS_OURS}
 CALL (job) {{
     SET job:TrackedJob,
         job.ended_at = CASE WHEN job.status IN ['completed', 'failed'] THEN job.processed_at END
 }} IN TRANSACTIONS OF 1000 ROWS
 """
 
+# They keep the time of their end.
+COMPLETE_WITHOUT_TEXT = f"""
+MATCH (job:EmbedJob) {BY_END}
+WHERE job.status = 'failed' AND job.ended_at IS NOT NULL AND job.id IS NOT NULL
+  AND job.error_type = 'EmptyText' AND {HAS_ID}
+WITH job LIMIT $page
+WITH job ORDER BY job.id
+{LOCK}
+WITH job WHERE job.status = 'failed'
+SET job.status = 'completed', {NO_ERROR}
+RETURN collect(job.id) AS done
+"""
+
 ADOPT_JOBS = f"""
 MATCH (job:EmbedJob)
-WHERE {_CAN_BE_ADOPTED}
+WHERE {CAN_BE_ADOPTED}
   AND NOT (job:TrackedJob AND ({_IS_OURS} AND {_IS_IN_STEP} OR job.set_aside = 'status'
                                AND NOT coalesce(job.status IN {STATUSES}, false)))
 CALL (job) {{
@@ -124,7 +136,7 @@ CALL () {{
     MATCH (job:EmbedJob) {BY_SET_ASIDE}
     WHERE job.status IN {STATUSES} AND job.set_aside = 'name'
     WITH job LIMIT $page
-    WITH job WHERE {_CAN_BE_ADOPTED}
+    WITH job WHERE {CAN_BE_ADOPTED}
     RETURN job
 }}
 WITH job LIMIT $page
@@ -153,7 +165,7 @@ WITH job ORDER BY job.id
 
 ADOPT_THESE = f"""
 {_THESE}
-WHERE {_CAN_BE_ADOPTED}
+WHERE {CAN_BE_ADOPTED}
 CALL (job) {{
 {_ADOPT}
 }}
@@ -163,7 +175,7 @@ RETURN collect(id) AS adopted
 # So that no one looks for them again, until they have a name.
 SET_ASIDE = f"""
 {_THESE}
-WHERE NOT {_CAN_BE_ADOPTED}
+WHERE NOT {CAN_BE_ADOPTED}
 SET job:TrackedJob, job.set_aside = 'name'
 """
 

@@ -59,6 +59,11 @@ IS_HELD = "job.status = 'processing' AND job.lock_owner = $owner AND job.lease_t
 # A job of another program that cannot be named so is passed over: no list of ids could hold it.
 HAS_ID = "job.id IS :: STRING NOT NULL"
 
+# A job without one of these four is left alone, `adoption` names it.
+CAN_BE_ADOPTED = """
+all(name IN [job.id, job.entity_uid, job.model, job.version] WHERE name IS :: STRING NOT NULL)
+"""
+
 UNLOCKED = "job.lock_owner = null, job.lock_until = null, job.lease_token = null"
 
 # Other programs leave any priority, or none, or no number.

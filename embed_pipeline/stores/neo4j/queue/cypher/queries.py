@@ -9,6 +9,7 @@ from embed_pipeline.stores.neo4j.queue.cypher.parts import (
     BY_LEASE,
     BY_STATUS,
     BY_TURN,
+    CAN_BE_ADOPTED,
     COUNT_FOREIGN,
     EACH_RANK,
     EACH_TIER,
@@ -112,6 +113,64 @@ RETURN EXISTS {{
     {UNENDED_JOBS}
     RETURN job
 }} AS found
+"""
+
+
+def _malformed(found_by: str, *order: str) -> str:
+    """Jobs at either end of an index whose last value is no time.
+
+    Values of other types are in front of all numbers; one in another unit, and NaN, are behind.
+    """
+    by, time = ", ".join(order), order[-1]
+    from_either_end = (
+        f"""
+        MATCH (job:EmbedJob) {found_by}
+        WITH job ORDER BY {ordered} LIMIT $page
+        WITH job WHERE NOT coalesce({FIRST_MS} <= {time} <= {LAST_MS}, false) AND {CAN_BE_ADOPTED}
+        RETURN job
+        """
+        for ordered in (by, by.replace(",", " DESC,") + " DESC")
+    )
+    return "UNION".join(from_either_end)
+
+
+_MALFORMED_LEASES = _malformed(
+    f"{BY_END_OF_LEASE} WHERE job.status = 'processing' AND job.lock_until IS NOT NULL",
+    "job.status",
+    "job.lock_until",
+)
+_MALFORMED_ENDS = "UNION".join(
+    _malformed(
+        f"{BY_END} WHERE job.status = '{status}' AND job.ended_at IS NOT NULL"
+        " AND job.id IS NOT NULL",
+        "job.status",
+        "job.ended_at",
+    )
+    for status in ("completed", "failed")
+)
+_MALFORMED_DUE_TIMES = _malformed(
+    f"{BY_TURN} WHERE job.status = 'pending' AND job.model = model AND job.rank = rank"
+    " AND job.tier = tier AND job.available_at IS NOT NULL",
+    *IN_TURN.removeprefix("ORDER BY ").split(", "),
+)
+
+# No lease, recovery or cleanup finds these.
+MALFORMED_JOBS = f"""
+CALL () {{
+    {_MALFORMED_LEASES}
+  UNION
+    {_MALFORMED_ENDS}
+  UNION
+    UNWIND $models AS model
+    {EACH_RANK}
+    {EACH_TIER}
+    CALL (model, rank, tier) {{
+        {_MALFORMED_DUE_TIMES}
+    }}
+    RETURN job
+}}
+WITH job LIMIT $page
+RETURN collect(elementId(job)) AS places
 """
 
 # Four seeks that each stop at the limit: an index gives one status in order, and jobs that ended
