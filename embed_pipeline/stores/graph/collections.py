@@ -33,7 +33,7 @@ from embed_pipeline.domain.partition import (
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.graph.discovery import START
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
-from embed_pipeline.stores.graph.models import taking_vectors
+from embed_pipeline.stores.graph.models import named, taking_vectors
 from embed_pipeline.stores.graph.routing import Routing, Uids, qualified, renamed
 
 
@@ -80,13 +80,14 @@ class CollectionsEntityStore(Routing, EntityStore):
     ) -> Discovery:
         """The marked ones of all collections, then the others; each collection after the other."""
         check_limit(limit)
+        record = named(self.models(), model)
         found: dict[EntityUid, Entity] = {}
         bookmark = after or Bookmark(uid=START, marked=True)
         start_store, start = self._split(bookmark.uid)
         parts = [(store, marked) for marked in (True, False) for store in self._stores]
         for store, marked in parts[parts.index((start_store, bookmark.marked)) :]:
             rest = limit - len(found)
-            page = store.missing(model=model, marked=marked, after=start, limit=rest)
+            page = store.missing(record, marked=marked, after=start, limit=rest)
             found |= {store.mapping.uid_of(one.uid): qualified(one, store) for one in page}
             if len(page) == rest:
                 last = store.mapping.uid_of(page[-1].uid)
