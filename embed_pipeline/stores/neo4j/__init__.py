@@ -10,7 +10,14 @@ from functools import partial
 from embed_pipeline.domain.check import CheckResult, Condition
 from embed_pipeline.domain.embedding import ModelRecord
 from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline.stores.config import InitOptions, Location, Server, StoreConfig
+from embed_pipeline.stores.config import (
+    InitOptions,
+    Location,
+    Server,
+    StoreConfig,
+    Uninstalled,
+    UninstallOptions,
+)
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.driver.database import (
     CONNECT_TIMEOUT,
@@ -22,7 +29,7 @@ from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
 from embed_pipeline.stores.neo4j.queue.adoption import sentences_on_jobs_left
 from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.setup import schema, trigger
+from embed_pipeline.stores.neo4j.setup import schema, trigger, uninstall
 from embed_pipeline.stores.neo4j.setup.doctor import diagnose_database
 from embed_pipeline.stores.neo4j.setup.labels import refuse_foreign_labels
 from embed_pipeline.stores.neo4j.setup.vector_index import VectorIndexSetup
@@ -75,6 +82,14 @@ def initialise_graph(config: StoreConfig, options: InitOptions) -> list[str]:
         for record in _models(database, config):
             sentences += indexes.prepare(record, options)
     return sentences
+
+
+def uninstall_graph(config: StoreConfig, options: UninstallOptions) -> Uninstalled:
+    with closing(_database(config.graph, config)) as database:
+        models = _models(database, config)
+        if not options.dry_run and trigger.installed_trigger(database, config.mapping):
+            set_trigger(config, install=False)
+        return uninstall.uninstall_graph(database, models, [config.mapping], options)
 
 
 def set_trigger(config: StoreConfig, *, install: bool) -> str:
