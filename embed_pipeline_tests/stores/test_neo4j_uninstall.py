@@ -90,6 +90,7 @@ def test_what_is_left_is_what_was_there_before(
 ) -> None:
     monkeypatch.setattr(uninstall, "BATCH", 5)
     in_use = content(server)
+    assert in_use != before
 
     planned = neo4j.uninstall_graph(config, UninstallOptions(dry_run=True))
     assert content(server) == in_use
