@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
 from embed_pipeline.domain.check import CheckResult
+from embed_pipeline.domain.collection import Registered
 from embed_pipeline.domain.recovery import QueuePolicy, RecoveryPolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.errors import RequestError
@@ -74,6 +75,17 @@ def uninstall(settings: Settings, options: UninstallOptions | None = None) -> Un
     place = queue_backend(stores.queue).locate_queue(config).place
     note = f"The queue is in {place}: delete it as a whole."
     return replace(removed, notes=(*removed.notes, note))
+
+
+def registered_collections(settings: Settings) -> tuple[Registered, ...]:
+    """What the graph has, whatever the settings describe."""
+    config = _store_config(settings, None)
+    return graph_backend(settings.stores.graph).registered_collections(config)
+
+
+def save_collections(settings: Settings, registered: Sequence[Registered]) -> None:
+    config = _store_config(settings, None)
+    graph_backend(settings.stores.graph).save_collections(config, registered)
 
 
 def diagnose_stores(settings: Settings) -> list[CheckResult]:
@@ -161,7 +173,7 @@ def _store_config(
     return StoreConfig(
         home=settings.home,
         policy=policy_of(settings),
-        mapping=settings.entity,
+        collections=settings.collections,
         queue=_server(settings.stores.queue_server),
         graph=_server(settings.stores.graph_server),
         clock=clock,

@@ -64,7 +64,7 @@ def before(server: BedServer) -> Iterator[list[object]]:
 def config(server: BedServer, before: list[object]) -> StoreConfig:
     """Of a graph in use: embedded, marked, excluded and empty entities, and changes by time."""
     mapping = replace(Collection(), changed_at="changedAt")
-    config = replace(config_of(server_of(server), server_of(server)), mapping=mapping)
+    config = replace(config_of(server_of(server), server_of(server)), collections=(mapping,))
     neo4j.initialise_graph(config, InitOptions())
     with closing(neo4j.open_graph(config)) as store:
         register(store)

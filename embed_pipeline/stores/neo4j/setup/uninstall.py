@@ -7,22 +7,25 @@ whose properties and labels are to be removed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.collection import Collection, Standing
 from embed_pipeline.domain.embedding import FIRST_PROPERTY, ModelRecord, embedded_label
 from embed_pipeline.stores.config import Uninstalled, UninstallOptions
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
-from embed_pipeline.stores.neo4j.graph.mapping import (
+from embed_pipeline.stores.neo4j.graph.names import (
     EXCLUDED,
     MARKER,
     NOTHING,
     QUEUED,
     REASON,
+    UNSEEN,
+    own,
     quoted,
     vector_names,
 )
+from embed_pipeline.stores.neo4j.setup.labels import registered_in_graph
 from embed_pipeline.stores.neo4j.setup.schema import BUILD_PATIENCE
 
 BATCH = 1_000
@@ -67,17 +70,21 @@ _DROP = "DROP {kind} $name IF EXISTS"
 class _Ours:
     """What belongs to the pipeline on nodes of other programs."""
 
+    collections: Sequence[Collection]
     vectors: tuple[str, ...]
     keep_vectors: bool
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return (*map(embedded_label, self.vectors), NOTHING, EXCLUDED, MARKER, QUEUED)
+        each = (*map(embedded_label, self.vectors), NOTHING, EXCLUDED, UNSEEN)
+        named = [own(label, one) for one in self.collections for label in each]
+        return tuple(dict.fromkeys((*each, *named, MARKER, QUEUED)))
 
     @property
     def properties(self) -> tuple[str, ...]:
         beside = [name for of in self.vectors for name in vector_names(of).beside]
-        return (REASON, CHANGED_AT, *(() if self.keep_vectors else beside))
+        reasons = dict.fromkeys(own(REASON, one) for one in self.collections)
+        return (*reasons, CHANGED_AT, *(() if self.keep_vectors else beside))
 
     @property
     def clean(self) -> str:
@@ -109,39 +116,49 @@ class _Ours:
         return name in versions or (first in self.vectors and name.startswith(f"{first}_index"))
 
 
+def registered(database: Neo4jDatabase, configured: Sequence[Collection]) -> list[Collection]:
+    """The collections that the graph has, as far as they have to be known to remove them."""
+    known = {one.name: one for one in configured}
+    found = [
+        replace(
+            described := known.get(one.name, Collection(name=one.name)),
+            label=one.label or described.label,
+            standing=Standing(prefix=one.prefix),
+        )
+        for one in registered_in_graph(database)
+    ]
+    return found or list(configured)
+
+
 def uninstall_graph(
     database: Neo4jDatabase,
     models: Sequence[ModelRecord],
-    mappings: Sequence[Collection],
+    collections: Sequence[Collection],
     options: UninstallOptions,
 ) -> Uninstalled:
     ours = _Ours(
+        collections=collections,
         vectors=tuple(record.vector_property for record in models) or (FIRST_PROPERTY,),
         keep_vectors=options.keep_vectors,
     )
     constraints = [row["name"] for row in _rules(database, _CONSTRAINTS, ours)]
     indexes = [row["name"] for row in _rules(database, _INDEXES, ours)]
-    registered = sum(_count(database, label) for label in REGISTRY)
+    own_nodes = sum(_count(database, label) for label in REGISTRY)
     if options.dry_run:
         nodes = sum(_count(database, label) for label in ours.labels)
-        nodes += sum(_count_others(database, one.label, ours) for one in mappings)
+        nodes += sum(_count_others(database, one.label, ours) for one in collections)
     else:
-        nodes = _clean_nodes(database, mappings, ours, options)
+        nodes = _clean_nodes(database, ours, options)
         for kind, names in (("CONSTRAINT", constraints), ("INDEX", indexes)):
             for name in names:
                 drop = partial(_run, _DROP.format(kind=kind), name=name)
                 database.write(drop, timeout=BUILD_PATIENCE)
         for label in REGISTRY:
             database.write(partial(_run, f"MATCH (n:{label}) DETACH DELETE n"))
-    return Uninstalled(nodes=nodes, rules=(*constraints, *indexes), registered=registered)
+    return Uninstalled(nodes=nodes, rules=(*constraints, *indexes), registered=own_nodes)
 
 
-def _clean_nodes(
-    database: Neo4jDatabase,
-    mappings: Sequence[Collection],
-    ours: _Ours,
-    options: UninstallOptions,
-) -> int:
+def _clean_nodes(database: Neo4jDatabase, ours: _Ours, options: UninstallOptions) -> int:
     total = sum(_count(database, label) for label in ours.labels)
     done = 0
     for label in ours.labels:
@@ -152,7 +169,7 @@ def _clean_nodes(
             cleaned = row["cleaned"]
             done += cleaned
             options.on_progress("cleaning nodes", done, total)
-    for label in dict.fromkeys(one.label for one in mappings):
+    for label in dict.fromkeys(one.label for one in ours.collections):
         statement = _CLEAN_OTHERS.format(
             label=quoted(label), ours=ours.has_properties, clean=ours.clean
         )
