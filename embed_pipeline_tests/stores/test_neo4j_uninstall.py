@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from embed_pipeline.domain.collection import Collection
-from embed_pipeline.domain.partition import PartitionCounts
+from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores import neo4j
 from embed_pipeline.stores.config import InitOptions, StoreConfig, UninstallOptions
 from embed_pipeline.stores.neo4j.setup import uninstall
@@ -17,10 +17,15 @@ from embed_pipeline_tests.contracts.entity_store.scene import MODEL, embed, regi
 from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.neo4j_stores import config_of, server_of
 
+COLLECTIONS = (
+    replace(Collection(), changed_at="changedAt"),
+    Collection(name="notes", label="Note", key="nid", name_property="text", text=("text",)),
+)
 THEIRS = """
 UNWIND range(1, 12) AS number
 CREATE (e:Entity:Person {uid: 'p' + number, name: 'Person ' + number, changedAt: number})
-CREATE (e)-[:WROTE]->(:Note {text: 'a note', embedding_like: 'mine'})
+CREATE (e)-[:WROTE]->(:Note {nid: CASE WHEN number > 3 THEN 'n' + number END, text: 'a note',
+                             embedding_like: 'mine'})
 """
 SPECIAL = """
 CREATE (:Entity {uid: 'deleted', name: 'Deleted', validTo: 7}), (:Entity {uid: 'empty'}),
@@ -32,7 +37,7 @@ RULES = (
     "CREATE INDEX embedding_notes FOR (n:Note) ON (n.text)",
 )
 PICTURE = """
-MATCH (n) WITH n ORDER BY n.uid, n.name, elementId(n)
+MATCH (n) WITH n ORDER BY n.uid, n.name, n.nid, elementId(n)
 RETURN COLLECT { UNWIND labels(n) AS label RETURN label ORDER BY label } AS labels,
        properties(n) AS properties
 """
@@ -63,8 +68,7 @@ def before(server: BedServer) -> Iterator[list[object]]:
 @pytest.fixture
 def config(server: BedServer, before: list[object]) -> StoreConfig:
     """Of a graph in use: embedded, marked, excluded and empty entities, and changes by time."""
-    mapping = replace(Collection(), changed_at="changedAt")
-    config = replace(config_of(server_of(server), server_of(server)), collections=(mapping,))
+    config = replace(config_of(server_of(server), server_of(server)), collections=COLLECTIONS)
     neo4j.initialise_graph(config, InitOptions())
     with closing(neo4j.open_graph(config)) as store:
         register(store)
@@ -72,10 +76,18 @@ def config(server: BedServer, before: list[object]) -> StoreConfig:
         found = store.entities_without_embeddings(100, model=MODEL).entities
         embed(store, *(entity for entity in found if entity.uid != "foreign"))
         server.run("MATCH (e:Entity {uid: 'p1'}) SET e.name = 'changed'")
-        store.audit_page(model=MODEL, after=None, size=100)
+        audit(store)
         server.run("MATCH (e:Entity {uid: 'p1'}) SET e.name = 'Person 1'")
-        assert store.counts(model=MODEL) != PartitionCounts()
+    used = {row["label"] for row in server.run(OURS)}
+    assert {"Embedded", "EmbeddedIn_notes", "EmbeddingUnseenIn_notes"} <= used
     return config
+
+
+def audit(store: EntityStore) -> None:
+    after, is_first = None, True
+    while after is not None or is_first:
+        after = store.audit_page(model=MODEL, after=after, size=100).next_after
+        is_first = False
 
 
 def content(server: BedServer) -> list[object]:
@@ -118,5 +130,5 @@ def test_vectors_stay_where_it_is_asked_for_and_are_known_again_after_init(
     neo4j.initialise_graph(config, InitOptions())
     with closing(neo4j.open_graph(config)) as store:
         register(store)
-        store.audit_page(model=MODEL, after=None, size=100)
+        audit(store)
         assert store.counts(model=MODEL).embedded == len(vectors) - 1
