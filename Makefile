@@ -105,10 +105,10 @@ $(BENCHMARKS)/.installed: requirements-benchmarks.txt pyproject.toml
 lock: $(INSTALLED)  ## Resolve the pinned requirements again, from pyproject.toml.
 	@$(BIN)/python -m pip install --quiet uv
 	@{ echo '# Every package, pinned with hashes, for Python 3.11 and newer. Made by `make lock`; do not edit.'; \
-	  $(COMPILE) --extra dev; } > requirements.txt.new
+	  $(COMPILE) --extra all --extra deploy --group dev; } > requirements.txt.new
 	@mv requirements.txt.new requirements.txt
 	@{ echo '# The same, with what the benchmarks compare with. Made by `make lock`; do not edit.'; \
-	  $(COMPILE) --extra dev --extra benchmarks --constraint requirements.txt; } > requirements-benchmarks.txt.new
+	  $(COMPILE) --extra all --extra deploy --group dev --group benchmarks --constraint requirements.txt; } > requirements-benchmarks.txt.new
 	@mv requirements-benchmarks.txt.new requirements-benchmarks.txt
 	@{ echo '# What the image holds, pinned with hashes: no tests, no tools. Made by `make lock`; do not edit.'; \
 	  $(COMPILE) --extra deploy --constraint requirements.txt; } > deploy/requirements.txt.new

@@ -39,6 +39,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
+from importlib import metadata
 from typing import ClassVar
 
 
@@ -72,16 +73,27 @@ EXTRAS: Mapping[str, str] = {
     "reaper": "psycopg",
     "mcp": "mcp",
     "parquet": "pyarrow",
+    "excel": "openpyxl",
 }
 """The extras of this distribution, and the package that each brings."""
 
 
 def package_missing(what: str, package: str | None, *, extra: str) -> ConfigurationError:
     """Where there is no such extra, the package comes with the distribution itself."""
-    distribution = f"embed-pipeline[{extra}]" if extra in EXTRAS else "embed-pipeline"
-    return ConfigurationError(
-        [f"{what} needs the package {package}: pip install '{distribution}'."]
-    )
+    command = install_command(extra) if extra in EXTRAS else f"pip install {package}"
+    return ConfigurationError([f"{what} needs the package {package}: {command}."])
+
+
+def install_command(*extras: str) -> str:
+    """Names the packages of the extras: this distribution itself is on no package index.
+
+    An installation that is older than one of the extras knows no version of its package.
+    """
+    lines = [line.partition(";") for line in metadata.requires("embed-pipeline") or ()]
+    markers = {f"extra == '{extra}'" for extra in extras}
+    packages = {package.strip() for package, _, marker in lines if marker.strip() in markers}
+    packages = packages or {EXTRAS[extra] for extra in extras}
+    return "pip install " + " ".join(f"'{package}'" for package in sorted(packages))
 
 
 class RequestError(EmbedPipelineError):

@@ -16,7 +16,7 @@ from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster_shared.serdes import serialize_value
 
 from embed_pipeline.defs.build import build_definitions
-from embed_pipeline.defs.op import LANES
+from embed_pipeline.defs.pipeline import LANES
 from embed_pipeline.settings import load_settings
 from embed_pipeline_tests.defs.commands import ROOT
 from embed_pipeline_tests.defs.scene import add_run
@@ -153,7 +153,8 @@ def test_schedules_come_by_the_clock_but_pile_up_no_runs(
 
     with dg.build_schedule_context(instance=instance, repository_def=built) as context:
         first = schedule.evaluate_tick(context)
-        add_run(instance, dg.DagsterRunStatus.QUEUED, job=job)
+        tags = built.get_job(job).tags
+        add_run(instance, dg.DagsterRunStatus.QUEUED, job=job, tags=tags)
         second = schedule.evaluate_tick(context)
 
     assert (schedule.cron_schedule, schedule.job_name) == (cron, job)
@@ -197,7 +198,9 @@ def test_every_lane_is_bounded_or_left_to_people_on_purpose() -> None:
 
     limits = instance["concurrency"]["runs"]["tag_concurrency_limits"]
 
-    assert {limit["value"] for limit in limits} | {"control"} == set(LANES)
+    values = [limit["value"] for limit in limits]
+    assert {value for value in values if isinstance(value, str)} | {"control"} == set(LANES)
+    assert {"applyLimitPerUniqueValue": True} in values  # the lanes of named pipelines
 
 
 def test_assets_and_their_checks_are_there(built: RepositoryDefinition) -> None:

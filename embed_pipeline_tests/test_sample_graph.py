@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 
 from embed_pipeline import wiring
-from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.settings import load_settings
 from embed_pipeline.usecases.files.formats import BadRow
-from embed_pipeline.usecases.files.formats.csv_files import read_csv
 from embed_pipeline.usecases.files.load import load_file
 from embed_pipeline.usecases.insight.search import search
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.run import drain
 from embed_pipeline_tests.contracts.entity_store.scene import coverage_of
+from embed_pipeline_tests.usecases.files import rows_of
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SAMPLE = EXAMPLES / "sample_graph.csv"
@@ -37,7 +36,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 
 
 def test_sample_graph_has_no_bad_row_and_no_namesakes() -> None:
-    rows = list(read_csv(SAMPLE, Collection()))
+    rows = list(rows_of(SAMPLE))
 
     bad = [row for row in rows if isinstance(row, BadRow)]
     entities = [row for row in rows if isinstance(row, NewEntity)]

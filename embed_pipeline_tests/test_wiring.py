@@ -152,7 +152,7 @@ def test_a_store_whose_package_is_not_installed_names_its_extra(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
 
-    with pytest.raises(ConfigurationError, match=r"pip install 'embed-pipeline\[postgres\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install 'psycopg\[binary\]>="):
         queue_backend("postgres")
 
 

@@ -20,9 +20,10 @@ import numpy as np
 
 from benchmarks.embedding.stopwatch import Measured, stopwatch
 from embed_pipeline.domain.embedding import VectorWrite
-from embed_pipeline.domain.entity import Entity, NewEntity, embedding_text
+from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.lease import Lease
+from embed_pipeline.domain.recipe import embedding_text
 from embed_pipeline.settings import load_settings
 from embed_pipeline.telemetry import configure
 from embed_pipeline.usecases.entities.create import create_entities

@@ -17,7 +17,7 @@ _PREFACE = """\
 agents can use it to create entities, search by meaning, and find out why an entity is not found. It
 uses the same settings, stores and rules as the command line. It only queues: workers run elsewhere
 (`make dev`, or `embed-pipeline run`). It needs the extra `mcp`, which `make install` installs:
-`pip install 'embed-pipeline[mcp]'`.
+`pip install '.[mcp]'` in a checkout.
 
 ## In a client's configuration
 

@@ -7,27 +7,31 @@ from embed_pipeline.defs.embed import embed_definitions
 from embed_pipeline.defs.maintenance import maintenance_definitions
 from embed_pipeline.defs.observe import observe_definitions
 from embed_pipeline.defs.observe.assets import Upstream
-from embed_pipeline.defs.resources import resources_for
-from embed_pipeline.settings import Environment, Settings
+from embed_pipeline.defs.pipeline import Pipeline
+from embed_pipeline.settings import Settings, named
 
 
-def build_definitions(settings: Settings, *, deps: Upstream = ()) -> dg.Definitions:
+def build_definitions(
+    settings: Settings, *, name: str | None = None, deps: Upstream = ()
+) -> dg.Definitions:
     """Sensors and schedules are running from the start, except in tests.
 
-    `deps` are your own assets that write entities: `entity_embeddings` then depends on them.
+    `name` is the prefix of everything that Dagster shows, for several pipelines in one code
+    location or one instance; by default EMBED_NAME. `deps` are your own assets that write entities:
+    `entity_embeddings` then depends on them.
     """
-    running = settings.environment is not Environment.TEST
+    pipeline = Pipeline(settings if name is None else named(settings, name))
     parts = [
-        embed_definitions(settings.queue, running=running),
-        observe_definitions(settings, deps, running=running),
-        control_definitions(),
-        maintenance_definitions(running=running),
+        embed_definitions(pipeline),
+        observe_definitions(pipeline, deps),
+        control_definitions(pipeline),
+        maintenance_definitions(pipeline),
         # No executor: every job names its own, and two different ones could not be merged.
-        dg.Definitions(resources=resources_for(settings)),
+        dg.Definitions(resources=pipeline.resources),
     ]
     if settings.reaper is not None:
         # Imported only if needed, because its database driver is an optional extra.
         from embed_pipeline.defs.reaper import reaper_definitions
 
-        parts.append(reaper_definitions(settings, running=running))
+        parts.append(reaper_definitions(pipeline, settings.reaper))
     return dg.Definitions.merge(*parts)

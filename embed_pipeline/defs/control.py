@@ -3,7 +3,8 @@
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.op import Metadata, Stopwatch, job_of, pipeline_op, table
+from embed_pipeline.defs.op import Metadata, Stopwatch, pipeline_op, table
+from embed_pipeline.defs.pipeline import Pipeline
 from embed_pipeline.domain.control import Switch
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import ErrorCategory
@@ -110,13 +111,12 @@ def _metadata_of(switch: Switch) -> Metadata:
     return metadata
 
 
-force_embedding_job = job_of(
-    force_embedding, "force_embedding_job", lane="control", max_runtime=600
-)
-retry_failed_job = job_of(retry_failed, "retry_failed_job", lane="control", max_runtime=600)
-pause_job = job_of(pause_queue, "pause_job", lane="control", max_runtime=300)
-resume_job = job_of(resume_queue, "resume_job", lane="control", max_runtime=300)
-
-
-def control_definitions() -> dg.Definitions:
-    return dg.Definitions(jobs=[force_embedding_job, retry_failed_job, pause_job, resume_job])
+def control_definitions(pipeline: Pipeline) -> dg.Definitions:
+    return dg.Definitions(
+        jobs=[
+            pipeline.job(force_embedding, "force_embedding_job", lane="control", max_runtime=600),
+            pipeline.job(retry_failed, "retry_failed_job", lane="control", max_runtime=600),
+            pipeline.job(pause_queue, "pause_job", lane="control", max_runtime=300),
+            pipeline.job(resume_queue, "resume_job", lane="control", max_runtime=300),
+        ]
+    )

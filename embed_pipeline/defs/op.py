@@ -1,4 +1,4 @@
-"""What every op and job here shares: outputs in memory, concise failures, run tags, metadata."""
+"""What every op here shares: outputs in memory, concise failures, metadata."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,11 +16,6 @@ IN_MEMORY = dg.Out(io_manager_key="mem_io_manager")
 
 RETRY_TWICE = dg.RetryPolicy(max_retries=2, delay=2, backoff=dg.Backoff.EXPONENTIAL)
 """For ops that may be repeated. Leasing and embedding never are: the queue is their retry."""
-
-LANE = "embed_pipeline/lane"
-"""The kind of work a run does. `dagster.yaml` limits how many runs of a lane run at once."""
-
-LANES = ["embed", "recovery", "maintenance", "observation", "control", "reaper"]
 
 TRIGGER = "embed_pipeline/trigger"
 """What launched a run: queue, interval or schedule. Runs launched by hand have no such tag."""
@@ -73,29 +68,6 @@ def _concise_failures(operation: str) -> Iterator[None]:
         emit("op.failed", operation=operation, error=error)
         may_pass = error.category is ErrorCategory.TRANSIENT
         raise dg.Failure(str(error), allow_retries=may_pass) from error
-
-
-def run_options(lane: str, max_runtime: int) -> dict[str, Any]:
-    """For every job: one process, because a process per op costs more than the work.
-
-    Without `max_runtime` a run whose machine died would count as active forever.
-    """
-    assert lane in LANES, "prune_history finds runs by their lane"
-    tags = {LANE: lane, "dagster/max_runtime": str(max_runtime)}
-    return {"executor_def": dg.in_process_executor, "tags": tags}
-
-
-def job_of(
-    op: dg.OpDefinition,
-    name: str,
-    *,
-    lane: str,
-    max_runtime: int = 1_800,
-    config: dg.RunConfig | None = None,
-) -> dg.JobDefinition:
-    """The job that runs this op alone, with the op's description."""
-    graph = dg.GraphDefinition(name, description=op.description, node_defs=[op])
-    return graph.to_job(config=config, **run_options(lane, max_runtime))
 
 
 class Stopwatch:

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 import dagster as dg
 
 from embed_pipeline.defs.op import TRIGGER
+from embed_pipeline.defs.pipeline import PIPELINE
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.telemetry import emit
@@ -53,9 +54,14 @@ def run_ids(
     *,
     since: datetime | None = None,
 ) -> frozenset[str]:
-    """The runs in one of these statuses, created since then."""
+    """This pipeline's runs of the job in one of these statuses, created since then.
+
+    Another code location may have a job of the same name. The tag is compared here: a join with
+    the tags would cost more than reading the few unfinished runs.
+    """
     wanted = dg.RunsFilter(job_name=job.name, statuses=statuses, created_after=since)
-    return frozenset(instance.get_run_ids(wanted))
+    runs = instance.get_runs(wanted)
+    return frozenset(run.run_id for run in runs if run.tags.get(PIPELINE) == job.tags[PIPELINE])
 
 
 def is_active(instance: dg.DagsterInstance, job: dg.JobDefinition, *, since: datetime) -> bool:

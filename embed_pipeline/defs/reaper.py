@@ -7,7 +7,8 @@ from functools import partial
 import dagster as dg
 
 from embed_pipeline import wiring
-from embed_pipeline.defs.op import Metadata, Stopwatch, job_of, pipeline_op, table
+from embed_pipeline.defs.op import Metadata, Stopwatch, pipeline_op, table
+from embed_pipeline.defs.pipeline import Names, Pipeline
 from embed_pipeline.defs.polling import (
     SensorCheckFailed,
     SensorResult,
@@ -18,22 +19,29 @@ from embed_pipeline.reaper import Reaper, SweepResult, reaper_of
 from embed_pipeline.reaper.policy import Requeue
 from embed_pipeline.settings import ReaperSettings, Settings
 
-STUCK_JOBS = dg.AssetKey("stuck_jobs")
+STUCK_JOBS = "stuck_jobs"
 
 
-def reaper_definitions(settings: Settings, *, running: bool) -> dg.Definitions:
-    assert settings.reaper is not None, "called only with REAPER_DATABASE_URL"
+def reaper_definitions(pipeline: Pipeline, settings: ReaperSettings) -> dg.Definitions:
+    names, reaper = pipeline.names, _reaper_resource(pipeline.settings, settings)
+    job = pipeline.job(
+        reap_stuck_jobs,
+        "reap_stuck_jobs_job",
+        lane="reaper",
+        max_runtime=900,
+        resources={"reaper": reaper},
+    )
     return dg.Definitions(
-        jobs=[reap_stuck_jobs_job],
-        sensors=[_reaper_sensor(settings.reaper, running)],
+        jobs=[job],
+        sensors=[_reaper_sensor(pipeline, job, settings)],
         assets=[
             dg.AssetSpec(
-                STUCK_JOBS,
+                names.asset(STUCK_JOBS),
                 description="Jobs of the tables `jobs` and `asr_jobs` whose worker died or hangs.",
-                group_name="reaper",
+                group_name=names("reaper"),
             )
         ],
-        resources={"reaper": _reaper_resource(settings, settings.reaper)},
+        resources={names("reaper"): reaper},
     )
 
 
@@ -41,10 +49,14 @@ def reaper_definitions(settings: Settings, *, running: bool) -> dg.Definitions:
     "One sweep over the SQL job tables: requeue or fail the jobs whose lease expired. If a table"
     " could not be swept, the op still reports what it did, and then fails."
 )
-def reap_stuck_jobs(context: dg.OpExecutionContext, reaper: dg.ResourceParam[Reaper]) -> int:
+def reap_stuck_jobs(
+    context: dg.OpExecutionContext,
+    reaper: dg.ResourceParam[Reaper],
+    names: dg.ResourceParam[Names],
+) -> int:
     watch = Stopwatch()
     result = reaper.sweep()
-    context.log_event(dg.AssetObservation(STUCK_JOBS, metadata=_figures(result)))
+    context.log_event(dg.AssetObservation(names.asset(STUCK_JOBS), metadata=_figures(result)))
     metadata = _figures(result) | watch.speed(len(result.reaped)) | _rows(result)
     context.add_output_metadata(metadata)
     if result.problems:
@@ -52,23 +64,24 @@ def reap_stuck_jobs(context: dg.OpExecutionContext, reaper: dg.ResourceParam[Rea
     return len(result.reaped)
 
 
-reap_stuck_jobs_job = job_of(reap_stuck_jobs, "reap_stuck_jobs_job", lane="reaper", max_runtime=900)
+def _reaper_sensor(
+    pipeline: Pipeline, job: dg.JobDefinition, settings: ReaperSettings
+) -> dg.SensorDefinition:
+    reaper = pipeline.names("reaper")
 
-
-def _reaper_sensor(settings: ReaperSettings, running: bool) -> dg.SensorDefinition:
     @dg.sensor(
-        job=reap_stuck_jobs_job,
+        name=pipeline.names("reaper_sensor"),
+        job=job,
         # The daemon evaluates sensors every 5 s; a second less does not miss the round that is due.
         minimum_interval_seconds=max(1, int(settings.interval.total_seconds()) - 1),
-        default_status=sensor_status(running),
+        default_status=sensor_status(pipeline.running),
+        required_resource_keys={reaper},
         description="Every REAPER_INTERVAL_SEC: launches a sweep if leases have expired.",
     )
-    def reaper_sensor(
-        context: dg.SensorEvaluationContext, reaper: dg.ResourceParam[Reaper]
-    ) -> SensorResult:
-        rehearsal = reaper.rehearse(most=1)
+    def reaper_sensor(context: dg.SensorEvaluationContext) -> SensorResult:
+        rehearsal = getattr(context.resources, reaper).rehearse(most=1)
         if rehearsal.reaped:
-            yield request_unless_active(context.instance, reap_stuck_jobs_job, trigger="interval")
+            yield request_unless_active(context.instance, job, trigger="interval")
         elif rehearsal.problems:
             raise SensorCheckFailed("\n".join(rehearsal.problems))
         else:

@@ -18,17 +18,19 @@ Closeable = EntityStore | EmbeddingProvider
 PARTS = {"job_store", "entity_store", "embedding_provider", "rate_limiter", "run_limits"}
 
 
-def resources_for(settings: Settings) -> dict[str, Any]:
-    """Lazy: nothing is connected or loaded before an op uses it.
+def resources_for(
+    settings: Settings, key: Callable[[str], str] = str
+) -> dict[str, dg.ResourceDefinition]:
+    """Lazy: nothing is connected or loaded before an op uses it. `key` names each of them.
 
     Sensors use the stores and the rate limiter too. They poll every few seconds, so there all of
     them fail fast.
     """
     stores, provider = settings.stores, settings.provider
-    return {
+    resources = {
         "queue": _queue(settings),
         "job_store": _of_queue(
-            lambda queue: queue.jobs, f"The queue of embedding jobs, on {stores.queue}."
+            lambda queue: queue.jobs, f"The queue of embedding jobs, on {stores.queue}.", key
         ),
         "entity_store": _resource(
             lambda run: wiring.open_entity_store(settings, fail_fast=run is None),
@@ -39,20 +41,17 @@ def resources_for(settings: Settings) -> dict[str, Any]:
             f"{provider.name}: {provider.model}.",
         ),
         "rate_limiter": _of_queue(
-            lambda queue: wiring.limiter_of(settings, queue), "The rate limit that all runs share."
+            lambda queue: wiring.limiter_of(settings, queue),
+            "The rate limit that all runs share.",
+            key,
         ),
         "run_limits": dg.ResourceDefinition.hardcoded_resource(
             wiring.run_limits_of(settings),
             description="The limits of a run: batch size, heartbeat, time limits, retention.",
         ),
-        "services": _services(),
-        "automatic_recovery": dg.ResourceDefinition.hardcoded_resource(
-            settings.queue.recovery_interval is not None,
-            description="Whether embed_job recovers stale jobs before it leases.",
-        ),
-        # A lease is of no use to a later run, so nothing is stored between ops.
-        "mem_io_manager": dg.mem_io_manager,
+        "services": _services(key),
     }
+    return {key(name): resource for name, resource in resources.items()}
 
 
 def _queue(settings: Settings) -> dg.ResourceDefinition:
@@ -67,10 +66,13 @@ def _queue(settings: Settings) -> dg.ResourceDefinition:
     )
 
 
-def _of_queue(part: Callable[[Queue], object], description: str) -> dg.ResourceDefinition:
+def _of_queue(
+    part: Callable[[Queue], object], description: str, key: Callable[[str], str]
+) -> dg.ResourceDefinition:
+    queue = key("queue")
     return dg.ResourceDefinition(
-        resource_fn=lambda context: part(context.resources.queue),
-        required_resource_keys={"queue"},
+        resource_fn=lambda context: part(getattr(context.resources, queue)),
+        required_resource_keys={queue},
         description=description,
     )
 
@@ -87,21 +89,23 @@ def _resource(
     return dg.ResourceDefinition(resource_fn=opened, description=description)
 
 
-def _services() -> dg.ResourceDefinition:
+def _services(key: Callable[[str], str]) -> dg.ResourceDefinition:
     """Made of the other resources, so that replacing one of them replaces it here too."""
 
     def combined(context: dg.InitResourceContext) -> Services:
-        resources = context.resources
+        def part(name: str) -> Any:
+            return getattr(context.resources, key(name))
+
         return Services(
-            jobs=resources.job_store,
-            graph=resources.entity_store,
-            provider=resources.embedding_provider,
-            limiter=resources.rate_limiter,
-            run_limits=resources.run_limits,
+            jobs=part("job_store"),
+            graph=part("entity_store"),
+            provider=part("embedding_provider"),
+            limiter=part("rate_limiter"),
+            run_limits=part("run_limits"),
         )
 
     return dg.ResourceDefinition(
         resource_fn=combined,
-        required_resource_keys=PARTS,
+        required_resource_keys={key(name) for name in PARTS},
         description="All the worker needs: queue, graph, provider, rate limiter and run limits.",
     )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from embed_pipeline.domain.recipe import Neighbours, TextPart
+
 ENVIRONMENT = "entities"
 """The name of the collection that the environment describes."""
 
@@ -21,8 +23,10 @@ class Collection:
     key: str = "uid"
     name_property: str = "name"
     type_property: str = "entityType"
-    text: tuple[str, ...] = ("name", "entityType", "observations")
-    """The properties that make the text to embed, in order."""
+    text: tuple[TextPart, ...] = ("name", "entityType", "observations")
+    """The properties and neighbours that make the text to embed, in order."""
+    html: tuple[str, ...] = ()
+    """The text properties that are HTML: only what a reader sees of them is embedded."""
     valid_to: str = "validTo"
     changed_at: str | None = None
     """Where other programs keep the time of their last change, if they do."""
@@ -30,4 +34,26 @@ class Collection:
     @property
     def properties(self) -> tuple[str, ...]:
         """What is read of an entity: key, name, type, valid-to, then the texts."""
-        return (self.key, self.name_property, self.type_property, self.valid_to, *self.text)
+        return (
+            self.key,
+            self.name_property,
+            self.type_property,
+            self.valid_to,
+            *self.text_properties,
+        )
+
+    @property
+    def text_properties(self) -> tuple[str, ...]:
+        """The entity's own properties in its text, in order."""
+        return tuple(part for part in self.text if isinstance(part, str))
+
+    @property
+    def neighbours(self) -> tuple[Neighbours, ...]:
+        return tuple(part for part in self.text if isinstance(part, Neighbours))
+
+    @property
+    def html_positions(self) -> frozenset[int]:
+        """Which parts of the text are HTML."""
+        if not self.html:
+            return frozenset()
+        return frozenset(place for place, part in enumerate(self.text) if part in self.html)

@@ -6,7 +6,7 @@ each interface words it for its readers, as a command, a tool or a Dagster job.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -15,6 +15,7 @@ from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import ENTITY_GONE, EmbedJob
 from embed_pipeline.domain.lease import Refusal, RefusalReason
 from embed_pipeline.domain.partition import Coverage
+from embed_pipeline.domain.recipe import MOST_RELATIONSHIPS
 from embed_pipeline.errors import ErrorCategory
 
 
@@ -121,6 +122,17 @@ def without_text(entity: Entity, properties: tuple[str, ...]) -> Diagnosis:
         message=f"{_title(entity)} has nothing to embed: {', '.join(properties)} are all empty.",
         remedy=Remedy.UPDATE,
     )
+
+
+def with_text_left_out(found: Diagnosis, entity: Entity) -> Diagnosis:
+    """The same, with a sentence on neighbours that are not in the entity's text."""
+    if not entity.left_out:
+        return found
+    message = (
+        f"{found.message} Its text is without {' and '.join(entity.left_out)}: it has more than "
+        f"{MOST_RELATIONSHIPS:,} of these relationships."
+    )
+    return replace(found, message=message)
 
 
 def of_other_model(entity: Entity, *, configured: str, in_use: tuple[str, ...]) -> Diagnosis:

@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from embed_pipeline.domain.entity import Entity, TextValue
+from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
 
@@ -119,7 +119,7 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorWrite:
-    """A vector and the entity it was made from: it lands only while that still has its texts."""
+    """A vector and the entity it was made from: it lands only while that still has its text."""
 
     entity: Entity
     vector: Vector
@@ -130,8 +130,8 @@ class VectorWrite:
         return self.entity.uid
 
     @property
-    def texts(self) -> tuple[TextValue, ...]:
-        return self.entity.texts
+    def text(self) -> str:
+        return self.entity.text
 
     @property
     def version(self) -> str:

@@ -11,11 +11,8 @@ from itertools import chain
 
 from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.recipe import TextValue, embedding_text, version_of
 from embed_pipeline.errors import RequestError
-
-TextValue = str | tuple[str, ...] | None
-"""A text property as the graph holds it: a string, a list of strings, or nothing."""
-
 
 LONGEST = 7_500
 """Bytes of a name or key: Neo4j indexes at most about 8 kB, with model and version in the queue."""
@@ -41,13 +38,17 @@ class NewEntity:
 
 @dataclass(frozen=True, kw_only=True)
 class Entity:
-    """`texts` are the values of the mapping's text properties, in its order."""
+    """`texts` are the values of the parts of the collection's text, in its order."""
 
     uid: EntityUid
     name: str
     entity_type: str
     texts: tuple[TextValue, ...]
     valid_to: datetime | None = None
+    html: frozenset[int] = frozenset()
+    """The positions of the texts that are HTML."""
+    left_out: tuple[str, ...] = ()
+    """Paths whose neighbours are not in the text, because there are too many relationships."""
 
     @property
     def is_valid(self) -> bool:
@@ -55,7 +56,7 @@ class Entity:
 
     @cached_property
     def text(self) -> str:
-        return embedding_text(self.texts)
+        return embedding_text(self.texts, self.html)
 
     @cached_property
     def version(self) -> str:
@@ -68,20 +69,6 @@ def uid_for(name: str, entity_type: str) -> EntityUid:
     return EntityUid(digest[:32])
 
 
-def embedding_text(texts: Sequence[TextValue]) -> str:
-    """The text to embed: a line per value, lists a line per item, empty ones left out."""
-    lines: list[str] = []
-    for value in texts:
-        items = (value,) if isinstance(value, str) else value or ()
-        lines.extend(stripped for item in items if (stripped := item.strip()))
-    return "\n".join(lines)
-
-
-def version_of(text: str) -> str:
-    """A hash of the text to embed: a changed text is a new version, so a new job."""
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
 def merged(new: NewEntity, existing: Entity | None, *, mapping: Collection) -> Entity:
     """The entity after an upsert: valid, with what `new` says over what was there."""
     entity_type = new.entity_type or (existing.entity_type if existing else "")
@@ -89,22 +76,27 @@ def merged(new: NewEntity, existing: Entity | None, *, mapping: Collection) -> E
     if new.entity_type:
         said[mapping.type_property] = new.entity_type
     before = existing.texts if existing else (None,) * len(mapping.text)
-    texts = (said.get(name, old) for name, old in zip(mapping.text, before, strict=True))
+    texts = (
+        said.get(part, old) if isinstance(part, str) else old
+        for part, old in zip(mapping.text, before, strict=True)
+    )
     return Entity(
         uid=new.identity,
         name=new.name,
         entity_type=entity_type,
         texts=tuple(tuple(text) if isinstance(text, list) else text for text in texts),
+        html=mapping.html_positions,
+        left_out=existing.left_out if existing else (),
     )
 
 
 def check_entities(entities: Sequence[NewEntity], *, mapping: Collection) -> None:
     """Refuse what no store could keep, before anything is written."""
-    unknown = {name for new in entities for name in new.properties} - set(mapping.text)
+    unknown = {name for new in entities for name in new.properties} - set(mapping.text_properties)
     if unknown:
         raise RequestError(
             f"Unknown text properties: {', '.join(sorted(unknown))}. "
-            f"The mapping knows: {', '.join(mapping.text)}."
+            f"The mapping knows: {', '.join(mapping.text_properties)}."
         )
     for new in entities:
         problem = _problem_of(new, mapping)

@@ -84,6 +84,16 @@ class EmbedJob:
     fail_code: str | None = None
     fail_reason: str | None = None
 
+    @property
+    def waits_since(self) -> datetime:
+        """When it was asked for: created, or revived if nothing has failed since.
+
+        A retry or a recovery moves `available_at`, so from the first error on only the creation
+        is known.
+        """
+        untried = self.error is None and not self.attempts and not self.recoveries
+        return self.available_at if untried else self.created_at
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:

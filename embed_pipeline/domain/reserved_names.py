@@ -22,6 +22,7 @@ class Reserved:
     properties: tuple[str, ...] = ()
     property_beginnings: tuple[str, ...] = ()
     case_sensitive: bool = True
+    has_relationships: bool = True
 
     def spelled(self, name: str) -> str:
         return name if self.case_sensitive else name.lower()
@@ -45,6 +46,7 @@ SQLITE = Reserved(
     properties=("needs_embedding", "nothing_to_embed", "created_at", "updated_at"),
     property_beginnings=("embedding_", "embedded"),
     case_sensitive=False,
+    has_relationships=False,
 )
 
 
@@ -56,6 +58,12 @@ def misfits(collection: Collection, store: Reserved) -> Iterator[tuple[str, str]
         for name in used:
             if store.has_property(name):
                 yield role, f"be a property that the store does not use itself, got {name!r}"
+    if collection.neighbours and not store.has_relationships:
+        path = collection.neighbours[0]
+        yield "text", f"name no path, because only Neo4j has relationships, got {str(path)!r}"
+    for name in collection.html:
+        if name not in collection.text_properties:
+            yield "format", f"name properties of the text, got {name!r}"
     yield from _clashes(collection, store)
 
 
@@ -71,7 +79,7 @@ def _properties(collection: Collection) -> tuple[tuple[str, tuple[str, ...]], ..
         ("key", (collection.key,)),
         ("name_property", (collection.name_property,)),
         ("type_property", (collection.type_property,)),
-        ("text", collection.text),
+        ("text", collection.text_properties),
         ("valid_to", (collection.valid_to,)),
     )
 
@@ -79,7 +87,11 @@ def _properties(collection: Collection) -> tuple[tuple[str, tuple[str, ...]], ..
 def _clashes(collection: Collection, store: Reserved) -> Iterator[tuple[str, str]]:
     others = {
         store.spelled(name)
-        for name in (collection.name_property, collection.type_property, *collection.text)
+        for name in (
+            collection.name_property,
+            collection.type_property,
+            *collection.text_properties,
+        )
     }
     key, valid_to = store.spelled(collection.key), store.spelled(collection.valid_to)
     if key in others:
@@ -89,8 +101,10 @@ def _clashes(collection: Collection, store: Reserved) -> Iterator[tuple[str, str
             "valid_to",
             f"be another property than key, name, type and texts, got {collection.valid_to!r}",
         )
+    for path in {n for n in collection.neighbours if collection.neighbours.count(n) > 1}:
+        yield "text", f"name each path once, got {str(path)!r} again"
     seen: set[str] = set()
-    for name in collection.text:
+    for name in collection.text_properties:
         if store.spelled(name) in seen:
             yield "text", f"name each property once, got {name!r} again"
         seen.add(store.spelled(name))
@@ -108,6 +122,6 @@ def _mixed_cases(collection: Collection, store: Reserved) -> Iterator[tuple[str,
             "type_property",
             f"be another property than the name, got {collection.type_property!r}",
         )
-    for name in collection.text:
+    for name in collection.text_properties:
         if columns.get(store.spelled(name), name) != name:
             yield "text", f"spell name and type as they are mapped, got {name!r}"

@@ -12,6 +12,7 @@ from embed_pipeline.domain.control import Switch
 from embed_pipeline.domain.health import HealthReport
 from embed_pipeline.domain.job import Event, FailureRecord, JobId
 from embed_pipeline.domain.lease import NamedLease
+from embed_pipeline.telemetry.latency import Histogram
 
 
 class SwitchBoard(Protocol):
@@ -83,7 +84,12 @@ class Counters(Protocol):
     def add(self, amounts: Mapping[str, int]) -> None: ...
 
     @abstractmethod
-    def read(self) -> Mapping[str, int]: ...
+    def read(self) -> Mapping[str, int]:
+        """Without those that make up the histograms."""
+
+    @abstractmethod
+    def latencies(self, *, model: str) -> Sequence[Histogram]:
+        """Every histogram that was counted, and all kinds for `model`, empty or not."""
 
 
 class NamedLeases(Protocol):

@@ -9,7 +9,7 @@ from embed_pipeline.settings.groups.queue import QueueSettings
 from embed_pipeline.settings.groups.reaper import ReaperSettings
 from embed_pipeline.settings.groups.servers import ServerSettings
 from embed_pipeline.settings.groups.stores import GRAPH_STORES, StoreName, StoreSettings, store_at
-from embed_pipeline.settings.load import Settings, load_settings
+from embed_pipeline.settings.load import Settings, load_settings, named
 
 __all__ = [
     "GRAPH_STORES",
@@ -28,5 +28,6 @@ __all__ = [
     "StoreSettings",
     "address_variables",
     "load_settings",
+    "named",
     "store_at",
 ]

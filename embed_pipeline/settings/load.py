@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from embed_pipeline.domain.collection import Collection
+from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.settings.groups.entity import EntitySettings, entity_mapping
 from embed_pipeline.settings.groups.general import (
+    NAME,
     Environment,
     GeneralSettings,
     LogSettings,
@@ -66,6 +68,8 @@ class Settings:
     stores: StoreSettings
     entity: Collection
     logging: LogSettings
+    name: str = ""
+    """The prefix of everything that Dagster shows; empty without one."""
     reaper: ReaperSettings | None = None
     """None: REAPER_DATABASE_URL is not set, and there is no reaper."""
     notes: tuple[str, ...] = ()
@@ -97,6 +101,14 @@ def load_settings(
     return replace(settings, notes=findings.notes)
 
 
+def named(settings: Settings, name: str) -> Settings:
+    """The same settings under another EMBED_NAME."""
+    try:
+        return replace(settings, name=NAME.parse(name))
+    except ValueError:
+        raise ConfigurationError([f"name must be {NAME.allowed}, got {name!r}"]) from None
+
+
 def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
     """Usable only if nothing was refused: defaults stand in for what was."""
     general = general_settings(environ, findings)
@@ -106,6 +118,7 @@ def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
     return Settings(
         environment=general.environment,
         home=general.home,
+        name=general.name or "",
         queue=queue,
         provider=provider,
         stores=stores,

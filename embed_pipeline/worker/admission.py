@@ -13,6 +13,7 @@ from embed_pipeline.errors import RateLimited
 from embed_pipeline.ports.embedding_provider import Embedded
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.telemetry import emit
+from embed_pipeline.telemetry.spans import INPUT_TOKENS, span
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.packing import Request
 from embed_pipeline.worker.stop import RunState, StopReason
@@ -57,6 +58,21 @@ def is_outdated(services: Services, asked_at: float) -> bool:
     if limit is None:
         return False
     return services.clock.monotonic() - asked_at > limit.grant_lasts.total_seconds()
+
+
+def ask(services: Services, texts: Sequence[str]) -> Embedded:
+    """One request to the provider, with a span that counts the texts but never contains them."""
+    provider = services.provider
+    with span(
+        f"embeddings {provider.model}",
+        operation="embeddings",
+        provider=provider.name,
+        model=provider.model,
+        inputs=len(texts),
+    ) as current:
+        answer = provider.embed(texts)
+        current.set_attribute(INPUT_TOKENS, answer.tokens)
+        return answer
 
 
 def record_usage(limiter: RateLimiter, grant: Grant, answer: Embedded) -> None:

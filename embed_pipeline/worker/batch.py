@@ -69,7 +69,7 @@ class LeasedBatch:
             # An error of these two must not hide why the batch ended.
             with suppress(EmbedPipelineError):
                 self._give_back_probe()
-                self.services.jobs.counters.add(self.report.counters())
+                self.services.jobs.counters.add(self.report.counters(model=self.services.model))
         finally:
             self.heartbeat.stop()
             self._measure()

@@ -17,6 +17,7 @@ from embed_pipeline.errors import (
     TransientError,
 )
 from embed_pipeline.telemetry import emit
+from embed_pipeline.telemetry.spans import SCOPE, span
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.outcomes import pause_for_graph, record_of
 
@@ -33,9 +34,11 @@ def lease_batch(services: Services, *, owner: str, limit: int | None = None) -> 
         lease = _without_budget(services, owner, back_at=allowance.back_at)
     else:
         _check_graph(services)
-        lease = services.jobs.lease(
-            owner=owner, model=services.model, limit=wanted, token=uuid.uuid4().hex
-        )
+        with span("lease", model=services.model, worker=owner, limit=wanted) as current:
+            lease = services.jobs.lease(
+                owner=owner, model=services.model, limit=wanted, token=uuid.uuid4().hex
+            )
+            current.set_attribute(f"{SCOPE}.jobs", len(lease.jobs))
     _log(lease)
     return lease
 

@@ -6,7 +6,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextvars import copy_context
 from enum import Enum, auto
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
@@ -52,7 +54,7 @@ class TaskPool:
         self._tasks[future] = (kind, subject)
         idle = self._idle[kind]
         thread = idle.pop() if idle else _PoolThread(kind, idle, self._shut_down)
-        thread.take(future, work)
+        thread.take(future, partial(copy_context().run, work))  # a span's parent is in the context
 
     def finished(self, *, timeout: float) -> Iterator[FinishedTask]:
         """Wait for the first task to finish, then yield all that have; none if the time is up.

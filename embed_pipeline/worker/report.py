@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 from embed_pipeline.domain.job import FailureRecord, JobId
+from embed_pipeline.ports.clock import Clock
+from embed_pipeline.telemetry.latency import LatencyKind, as_counters
 from embed_pipeline.worker.stop import StopReason
 
 MOST_FAILURES = 100
@@ -56,6 +60,10 @@ class RunReport:
     """When leasing may work again, where that is known."""
     critical: str | None = None
     """The error for which this run halted the queue."""
+    durations: dict[LatencyKind, list[float]] = field(
+        default_factory=lambda: {LatencyKind.REQUEST: [], LatencyKind.WRITE: []}
+    )
+    """Of one batch, in seconds; the threads of the pool append to them."""
 
     @property
     def completed(self) -> int:
@@ -83,8 +91,21 @@ class RunReport:
         total.add(other)
         return total
 
-    def counters(self) -> dict[str, int]:
-        return {counter: getattr(self, name) for name, (counter, _) in STORED.items()}
+    @contextmanager
+    def timing(self, kind: LatencyKind, clock: Clock) -> Iterator[None]:
+        """Keep how long the block takes, whether it succeeds or not."""
+        started = clock.monotonic()
+        try:
+            yield
+        finally:
+            self.durations[kind].append(clock.monotonic() - started)
+
+    def counters(self, *, model: str) -> dict[str, int]:
+        """What a batch adds to the stored counters, with its histograms."""
+        amounts = {counter: getattr(self, name) for name, (counter, _) in STORED.items()}
+        for kind, durations in self.durations.items():
+            amounts |= as_counters(kind, model, durations)
+        return amounts
 
     def facts(self) -> dict[str, object]:
         facts: dict[str, object] = {name: getattr(self, name) for name in COUNTS}

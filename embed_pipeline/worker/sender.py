@@ -13,7 +13,8 @@ from embed_pipeline.domain.job import JobId
 from embed_pipeline.errors import InputRefused, InputTooLarge, SettingsRefused
 from embed_pipeline.ports.embedding_provider import Embedded
 from embed_pipeline.telemetry import emit
-from embed_pipeline.worker.admission import Admitted, Split, admit, is_outdated, record_usage
+from embed_pipeline.telemetry.latency import LatencyKind
+from embed_pipeline.worker.admission import Admitted, Split, admit, ask, is_outdated, record_usage
 from embed_pipeline.worker.batch import LeasedBatch
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.outcomes import close_breaker, handle_request_error, record_of
@@ -98,7 +99,7 @@ class Sender:
                 batch.report.requests += 1
                 self._pool.start(
                     TaskKind.REQUEST,
-                    partial(_ask, self._services, request, admitted),
+                    partial(_ask, batch, request, admitted),
                     subject=SentRequest(batch=batch, request=request, admitted=admitted),
                 )
                 return RUNNING
@@ -152,11 +153,13 @@ class Sender:
         self._waiting.extendleft((batch, request) for request in reversed(requests))
 
 
-def _ask(services: Services, request: Request, admitted: Admitted) -> Embedded | None:
+def _ask(batch: LeasedBatch, request: Request, admitted: Admitted) -> Embedded | None:
     """Runs in a thread of the pool. None: the grant was too old to be used, nothing was sent."""
+    services = batch.services
     if is_outdated(services, admitted.at):
         return None
-    return services.provider.embed([each.text for each in request.inputs])
+    with batch.report.timing(LatencyKind.REQUEST, services.clock):
+        return ask(services, [each.text for each in request.inputs])
 
 
 def _pending_writes(request: Request, answer: Embedded) -> list[PendingWrite]:

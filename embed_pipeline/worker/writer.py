@@ -14,6 +14,8 @@ from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EmbedJob, EntityUid
 from embed_pipeline.domain.lease import LeaseResult
 from embed_pipeline.errors import CriticalError, PageTooLarge, TransientError
+from embed_pipeline.telemetry.latency import LatencyKind
+from embed_pipeline.telemetry.spans import span
 from embed_pipeline.worker.batch import LeasedBatch, Task
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.intake import supersede
@@ -154,7 +156,11 @@ def _write_vectors(services: Services, page: Page, deadline: Deadline) -> WriteR
     ]
     while True:
         try:
-            report = services.graph.write_vectors(writes, model=services.model)
+            with (
+                page.batch.report.timing(LatencyKind.WRITE, services.clock),
+                span("write", model=services.model, vectors=len(writes)),
+            ):
+                report = services.graph.write_vectors(writes, model=services.model)
         except TransientError as error:
             seen = breaker.generation
             instead = pause_for_graph(services, error, seen=seen, entities=len(writes))

@@ -16,6 +16,7 @@ from dagster._core.remote_origin import (
 
 from embed_pipeline import wiring
 from embed_pipeline.defs.build import build_definitions
+from embed_pipeline.defs.pipeline import PIPELINE, names_for
 from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.job import EntityUid, JobId, JobRequest
 from embed_pipeline.ports.clock import SystemClock
@@ -49,6 +50,13 @@ class Pipeline:
     @property
     def pending(self) -> int:
         return self.services.jobs.get_queue_status().pending
+
+    def add_run(
+        self, instance: dg.DagsterInstance, status: dg.DagsterRunStatus, job: str = "embed_job"
+    ) -> dg.DagsterRun:
+        """A run of this pipeline."""
+        tags = {PIPELINE: names_for(self.settings).pipeline}
+        return add_run(instance, status, job, tags=tags)
 
     def close(self) -> None:
         self.services.jobs.close()
@@ -103,6 +111,7 @@ def add_run(
     repository: str = "repository",
     tags: Mapping[str, str] | None = None,
 ) -> dg.DagsterRun:
+    """A run of any pipeline or, with its tag, of one."""
     location = RegisteredCodeLocationOrigin("embed_pipeline")
     origin = RemoteJobOrigin(RemoteRepositoryOrigin(location, repository), job)
     return instance.add_run(

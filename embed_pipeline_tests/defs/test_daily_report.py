@@ -134,7 +134,7 @@ def test_job_shows_the_tables_on_its_asset(
 
     result = pipeline.run("daily_report_job", instance=instance)
 
-    event = instance.get_latest_materialization_event(EMBEDDING_REPORT)
+    event = instance.get_latest_materialization_event(dg.AssetKey(EMBEDDING_REPORT))
     assert event is not None
     assert event.asset_materialization is not None
     shown = event.asset_materialization.metadata

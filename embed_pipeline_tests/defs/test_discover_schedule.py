@@ -10,7 +10,7 @@ import pytest
 from embed_pipeline.defs.polling import SensorCheckFailed
 from embed_pipeline.errors import StoreUnavailable
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
-from embed_pipeline_tests.defs.scene import Pipeline, add_run
+from embed_pipeline_tests.defs.scene import Pipeline
 
 SCHEDULE = "discover_schedule"
 COMPLETE = "no entity lacks a vector"
@@ -53,7 +53,7 @@ def test_one_discovery_at_a_time_is_enough(
     pipeline: Pipeline, stored_instance: dg.DagsterInstance
 ) -> None:
     pipeline.create_outside("a")
-    add_run(stored_instance, dg.DagsterRunStatus.QUEUED, job="discover_job")
+    pipeline.add_run(stored_instance, dg.DagsterRunStatus.QUEUED, job="discover_job")
 
     assert (
         tick(pipeline, stored_instance)

@@ -17,7 +17,7 @@ from embed_pipeline.usecases.entities.discover import Bounds
 from embed_pipeline_tests.clocks import MINUTE, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import PERMANENT, request
 from embed_pipeline_tests.defs.conftest import Build
-from embed_pipeline_tests.defs.scene import MODEL, Pipeline, add_run
+from embed_pipeline_tests.defs.scene import MODEL, Pipeline
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
@@ -184,7 +184,7 @@ def test_sweep_in_vain_is_repeated_after_a_quarter_of_an_hour_or_when_more_is_mi
 
 def test_one_run_at_a_time(pipeline: Pipeline, instance: dg.DagsterInstance, ticks: Ticks) -> None:
     pipeline.create_outside("a")
-    add_run(instance, dg.DagsterRunStatus.QUEUED, job="discover_job")
+    pipeline.add_run(instance, dg.DagsterRunStatus.QUEUED, job="discover_job")
 
     assert ticks.next() == "the previous run of discover_job is still queued or running"
 

@@ -15,7 +15,7 @@ from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline_tests.clocks import DAY, FakeClock
 from embed_pipeline_tests.defs.conftest import Build
-from embed_pipeline_tests.defs.scene import MODEL, Pipeline, add_run
+from embed_pipeline_tests.defs.scene import MODEL, Pipeline
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
@@ -105,9 +105,9 @@ def test_enough_unfinished_runs(
     pipeline: Pipeline, instance: dg.DagsterInstance, status: dg.DagsterRunStatus
 ) -> None:
     pipeline.create("a")
-    add_run(instance, status)
+    pipeline.add_run(instance, status)
     with_one = launches(pipeline, instance)
-    add_run(instance, status)
+    pipeline.add_run(instance, status)
 
     assert with_one == 1
     assert reason(pipeline, instance) == "2 embed runs are working; the limit is 2"
@@ -125,7 +125,7 @@ def test_run_that_has_not_begun_will_take_what_is_due(
     pipeline: Pipeline, instance: dg.DagsterInstance, status: dg.DagsterRunStatus
 ) -> None:
     pipeline.create("a")
-    add_run(instance, status)
+    pipeline.add_run(instance, status)
 
     assert reason(pipeline, instance) == "an embed run is starting"
 
@@ -139,9 +139,9 @@ def test_finished_runs_and_other_jobs_are_not_counted(
         dg.DagsterRunStatus.FAILURE,
         dg.DagsterRunStatus.CANCELED,
     ):
-        add_run(instance, status)
-    add_run(instance, dg.DagsterRunStatus.STARTED, job="discover_job")
-    add_run(instance, dg.DagsterRunStatus.STARTED, job="discover_job")
+        pipeline.add_run(instance, status)
+    pipeline.add_run(instance, dg.DagsterRunStatus.STARTED, job="discover_job")
+    pipeline.add_run(instance, dg.DagsterRunStatus.STARTED, job="discover_job")
 
     assert launches(pipeline, instance) == 1
 
@@ -159,9 +159,9 @@ def test_runs_that_died_without_dagster_knowing_do_not_freeze_the_queue(
     pipeline: Pipeline, instance: dg.DagsterInstance
 ) -> None:
     pipeline.create("a")
-    add_run(instance, dg.DagsterRunStatus.STARTED)
-    add_run(instance, dg.DagsterRunStatus.STARTED)
-    add_run(instance, dg.DagsterRunStatus.STARTING)
+    pipeline.add_run(instance, dg.DagsterRunStatus.STARTED)
+    pipeline.add_run(instance, dg.DagsterRunStatus.STARTED)
+    pipeline.add_run(instance, dg.DagsterRunStatus.STARTING)
 
     assert launches(pipeline, instance) == 1
 
@@ -171,9 +171,9 @@ def test_runs_that_wait_for_their_turn_are_not_piled_up(
     pipeline: Pipeline, instance: dg.DagsterInstance
 ) -> None:
     pipeline.create("a")
-    add_run(instance, dg.DagsterRunStatus.QUEUED)
+    pipeline.add_run(instance, dg.DagsterRunStatus.QUEUED)
     with_one = launches(pipeline, instance)
-    add_run(instance, dg.DagsterRunStatus.QUEUED)
+    pipeline.add_run(instance, dg.DagsterRunStatus.QUEUED)
 
     assert with_one == 1
     assert reason(pipeline, instance) == "2 embed runs are waiting to start; the limit is 2"
@@ -192,11 +192,11 @@ def test_queued_runs_count_whatever_their_age_and_others_do_not(
 ) -> None:
     pipeline.create("a")
     for status in (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED):
-        add_run(instance, status)
-        add_run(instance, status)
+        pipeline.add_run(instance, status)
+        pipeline.add_run(instance, status)
     with_dead_ones = launches(pipeline, instance)
-    add_run(instance, dg.DagsterRunStatus.QUEUED)
-    add_run(instance, dg.DagsterRunStatus.QUEUED)
+    pipeline.add_run(instance, dg.DagsterRunStatus.QUEUED)
+    pipeline.add_run(instance, dg.DagsterRunStatus.QUEUED)
 
     assert with_dead_ones == 1
     assert reason(pipeline, instance) == "2 embed runs are waiting to start; the limit is 2"
@@ -207,7 +207,7 @@ def test_run_that_waits_and_one_that_works_are_two(
     pipeline: Pipeline, instance: dg.DagsterInstance
 ) -> None:
     pipeline.create("a", "b")
-    add_run(instance, dg.DagsterRunStatus.QUEUED)
+    pipeline.add_run(instance, dg.DagsterRunStatus.QUEUED)
     pipeline.services.jobs.lease(owner="cli", model=MODEL, limit=1, token="t")
 
     assert reason(pipeline, instance) == "2 embed runs are working; the limit is 2"
@@ -216,10 +216,10 @@ def test_run_that_waits_and_one_that_works_are_two(
 def test_limit_of_runs_is_the_setting(build: Build, instance: dg.DagsterInstance) -> None:
     pipeline = build(EMBED_MAX_RUNS="3")
     pipeline.create("a")
-    add_run(instance, dg.DagsterRunStatus.STARTED)
-    add_run(instance, dg.DagsterRunStatus.STARTED)
+    pipeline.add_run(instance, dg.DagsterRunStatus.STARTED)
+    pipeline.add_run(instance, dg.DagsterRunStatus.STARTED)
     with_two = launches(pipeline, instance)
-    add_run(instance, dg.DagsterRunStatus.STARTED)
+    pipeline.add_run(instance, dg.DagsterRunStatus.STARTED)
 
     assert with_two == 1
     assert reason(pipeline, instance) == "3 embed runs are working; the limit is 3"
@@ -229,11 +229,11 @@ def test_runs_that_fail_one_after_the_other_make_the_next_one_wait(
     pipeline: Pipeline, instance: dg.DagsterInstance
 ) -> None:
     pipeline.create("a")
-    add_run(instance, dg.DagsterRunStatus.FAILURE)
+    pipeline.add_run(instance, dg.DagsterRunStatus.FAILURE)
     after_one = launches(pipeline, instance)
-    latest = add_run(instance, dg.DagsterRunStatus.FAILURE)
+    latest = pipeline.add_run(instance, dg.DagsterRunStatus.FAILURE)
     after_two = reason(pipeline, instance)
-    add_run(instance, dg.DagsterRunStatus.SUCCESS)
+    pipeline.add_run(instance, dg.DagsterRunStatus.SUCCESS)
 
     assert after_one == 1
     assert after_two.startswith(f"the last 2 embed runs failed (latest: {latest.run_id}); next try")
@@ -246,7 +246,7 @@ def test_failing_runs_are_tried_again_when_the_pause_is_over(
 ) -> None:
     pipeline.create("a")
     for _ in range(9):
-        add_run(instance, dg.DagsterRunStatus.FAILURE)
+        pipeline.add_run(instance, dg.DagsterRunStatus.FAILURE)
 
     assert launches(pipeline, instance) == 1
 
@@ -257,7 +257,7 @@ def test_run_that_holds_leases_is_at_work_however_old(
 ) -> None:
     pipeline.create("a", "b", "c")
     for _ in range(2):
-        run = add_run(instance, dg.DagsterRunStatus.STARTED)
+        run = pipeline.add_run(instance, dg.DagsterRunStatus.STARTED)
         pipeline.services.jobs.lease(owner=run.run_id, model=MODEL, limit=1, token=run.run_id)
 
     assert reason(pipeline, instance) == "2 embed runs are working; the limit is 2"

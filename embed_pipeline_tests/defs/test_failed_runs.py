@@ -8,16 +8,18 @@ import dagster as dg
 import pytest
 
 from embed_pipeline.defs.embed.queue_sensor import (
-    MOST_RUNS_READ,
+    MOST_FAILURES,
     EndedRun,
     backoff_reason,
     latest_ended_runs,
 )
+from embed_pipeline.defs.pipeline import PIPELINE
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline_tests.clocks import HOUR, MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.defs.scene import add_run
 
 NOW = FakeClock().now()
+OURS, THEIRS = {PIPELINE: "embed_pipeline@1"}, {PIPELINE: "embed_pipeline@2"}
 
 
 def ended(*outcomes: str, ago: timedelta = timedelta(0)) -> list[EndedRun]:
@@ -36,7 +38,7 @@ def ended(*outcomes: str, ago: timedelta = timedelta(0)) -> list[EndedRun]:
         (4, 2 * MINUTE),
         (5, 4 * MINUTE),
         (6, 8 * MINUTE),
-        (MOST_RUNS_READ, 10 * MINUTE),
+        (MOST_FAILURES, 10 * MINUTE),
     ],
 )
 def test_pause_doubles_from_half_a_minute_to_ten_minutes(failures: int, pause: timedelta) -> None:
@@ -75,11 +77,13 @@ def test_anything_but_a_failure_ends_the_row(
     instance: dg.DagsterInstance, ending: dg.DagsterRunStatus
 ) -> None:
     for status in (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.FAILURE, ending):
-        add_run(instance, status)
-    add_run(instance, dg.DagsterRunStatus.STARTED)
-    add_run(instance, dg.DagsterRunStatus.FAILURE, job="observe_job")
+        add_run(instance, status, tags=OURS)
+    add_run(instance, dg.DagsterRunStatus.STARTED, tags=OURS)
+    add_run(instance, dg.DagsterRunStatus.FAILURE, job="observe_job", tags=OURS)
+    add_run(instance, dg.DagsterRunStatus.FAILURE, tags=THEIRS)
+    add_run(instance, dg.DagsterRunStatus.FAILURE)
 
-    runs = latest_ended_runs(instance)
+    runs = latest_ended_runs(instance, "embed_job", OURS[PIPELINE])
 
     assert [run.failed for run in runs] == [False, True, True]
     assert abs(runs[0].ended_at - SystemClock().now()) < HOUR

@@ -11,7 +11,7 @@ from typing import Any, cast
 import dagster as dg
 import pytest
 
-from embed_pipeline.defs.observe.assets import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS
+from embed_pipeline.defs.observe import assets
 from embed_pipeline.domain.job import ENTITY_GONE, FailureRecord
 from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import (
@@ -26,7 +26,10 @@ from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.usecases.insight.coverage import read_queue_state
 from embed_pipeline.usecases.insight.price import estimated_price
 from embed_pipeline_tests.defs.conftest import Build
-from embed_pipeline_tests.defs.scene import MODEL, Pipeline, add_run, metadata_of
+from embed_pipeline_tests.defs.scene import MODEL, Pipeline, metadata_of
+
+EMBEDDING_QUEUE = dg.AssetKey(assets.EMBEDDING_QUEUE)
+ENTITY_EMBEDDINGS = dg.AssetKey(assets.ENTITY_EMBEDDINGS)
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
@@ -285,8 +288,8 @@ def test_health_of_a_crash_loop_names_the_latest_failed_runs(
     pipeline = build(EMBED_JOB_MAX_RECOVERIES="1")
     pipeline.abandon("e1")
     pipeline.services.jobs.recover_stale()
-    add_run(instance, dg.DagsterRunStatus.FAILURE)
-    latest = add_run(instance, dg.DagsterRunStatus.FAILURE)
+    pipeline.add_run(instance, dg.DagsterRunStatus.FAILURE)
+    latest = pipeline.add_run(instance, dg.DagsterRunStatus.FAILURE)
 
     pipeline.run("observe_job", instance=instance)
 

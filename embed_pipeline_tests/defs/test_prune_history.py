@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -100,11 +101,14 @@ def test_runs_of_other_jobs_and_unfinished_runs_are_left_alone(
 
 
 def execute_checks(
-    definitions: dg.Definitions, instance: dg.DagsterInstance, *keys: dg.AssetKey
+    definitions: dg.Definitions,
+    instance: dg.DagsterInstance,
+    *keys: dg.AssetKey,
+    queue: Sequence[str] = ("embedding_queue",),
 ) -> str:
     """As the UI does from the page of an asset, maybe with other assets; the run's id."""
     job = definitions.resolve_implicit_global_asset_job_def()
-    health = dg.AssetCheckKey(dg.AssetKey("embedding_queue"), "health")
+    health = dg.AssetCheckKey(dg.AssetKey(queue), "health")
     run = instance.add_run(
         dg.DagsterRun(
             job_name=job.name,

@@ -14,7 +14,7 @@ from embed_pipeline.defs.polling import SensorCheckFailed
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline_tests.clocks import DAY, FakeClock
 from embed_pipeline_tests.defs.conftest import Build
-from embed_pipeline_tests.defs.scene import Pipeline, add_run
+from embed_pipeline_tests.defs.scene import Pipeline
 from embed_pipeline_tests.worker.logbook import recording
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
@@ -179,7 +179,7 @@ def test_no_second_recovery_is_launched_while_one_is_on_its_way(
     pipeline: Pipeline, instance: dg.DagsterInstance, ticks: Ticks
 ) -> None:
     pipeline.abandon("a")
-    add_run(instance, dg.DagsterRunStatus.QUEUED, job="recover_stale_job")
+    pipeline.add_run(instance, dg.DagsterRunStatus.QUEUED, job="recover_stale_job")
 
     assert ticks.next() == "a recovery run is queued or running"
 
@@ -188,7 +188,7 @@ def test_recovery_in_the_run_queue_is_on_its_way_however_long_it_waits(
     pipeline: Pipeline, instance: dg.DagsterInstance, ticks: Ticks, clock: SensorClock
 ) -> None:
     pipeline.abandon("a")
-    add_run(instance, dg.DagsterRunStatus.QUEUED, job="recover_stale_job")
+    pipeline.add_run(instance, dg.DagsterRunStatus.QUEUED, job="recover_stale_job")
     clock.advance(DAY)
 
     assert ticks.next() == "a recovery run is queued or running"
@@ -198,7 +198,7 @@ def test_recovery_that_died_without_dagster_knowing_does_not_stop_the_next(
     pipeline: Pipeline, instance: dg.DagsterInstance, ticks: Ticks, clock: SensorClock
 ) -> None:
     pipeline.abandon("a")
-    add_run(instance, dg.DagsterRunStatus.STARTED, job="recover_stale_job")
+    pipeline.add_run(instance, dg.DagsterRunStatus.STARTED, job="recover_stale_job")
     clock.advance(timedelta(minutes=2))
 
     assert ticks.next() == 1

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from docs.generate.configuration import reference
+from embed_pipeline.defs.build import build_definitions
 from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.settings import load_settings
 from embed_pipeline_tests.deploy.files import DEPLOY, ROOT, read_yaml
@@ -115,7 +116,8 @@ def test_only_those_who_need_them_know_the_secrets_of_the_pipeline() -> None:
 
 
 def test_code_server_may_finish_its_runs_before_it_is_stopped() -> None:
-    from embed_pipeline.defs.embed import embed_job
+    built = build_definitions(load_settings({"EMBED_ENV": "test"}))
+    embed_job = built.resolve_job_def("embed_job")
 
     minutes = int(services()["code"]["stop_grace_period"].removesuffix("m"))
     assert minutes * 60 > int(embed_job.tags["dagster/max_runtime"])

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from embed_pipeline.defs.op import LANES
+from embed_pipeline.defs.pipeline import LANES
 from embed_pipeline_tests.defs.commands import DAGSTER, Homes, dagster
 from embed_pipeline_tests.defs.dev_server import free_port, within
 from embed_pipeline_tests.deploy.files import ROOT, read_yaml
@@ -41,9 +41,9 @@ def test_dagster_accepts_everything_but_the_storage_here(tmp_path: Path) -> None
         limits = instance.get_concurrency_config().run_queue_config
         assert limits is not None
         assert limits.max_concurrent_runs == config["concurrency"]["runs"]["max_concurrent_runs"]
-        assert {limit["value"] for limit in limits.tag_concurrency_limits} == set(LANES) - {
-            "control"
-        }
+        lanes = [limit["value"] for limit in limits.tag_concurrency_limits]
+        assert {lane for lane in lanes if isinstance(lane, str)} == set(LANES) - {"control"}
+        assert {"applyLimitPerUniqueValue": True} in lanes
         assert instance.run_monitoring_enabled
         assert not instance.telemetry_enabled
         assert not instance.nux_enabled

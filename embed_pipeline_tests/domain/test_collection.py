@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from embed_pipeline.domain.collection import Collection
-from embed_pipeline.domain.entity import Entity, NewEntity, TextValue, merged
+from embed_pipeline.domain.entity import Entity, NewEntity, merged
+from embed_pipeline.domain.recipe import TextValue
 
 OF_VERSION_0_1 = {
     ("Ada", "Person", ("She wrote programs.", "  She met Babbage. ")): (

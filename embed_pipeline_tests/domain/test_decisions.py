@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embed_pipeline.domain.admission import Change, KnownJob, admit
 from embed_pipeline.domain.job import (
     ENTITY_GONE,
     Again,
@@ -20,7 +19,7 @@ from embed_pipeline.domain.job import (
 )
 from embed_pipeline.domain.lease import Tier, batch_limit, tier_of
 from embed_pipeline.domain.recovery import Fate, RecoveryPolicy, fate_of
-from embed_pipeline.domain.transition import RetryPolicy, after_failure
+from embed_pipeline.domain.transition import Change, KnownJob, RetryPolicy, admit, after_failure
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline_tests.contracts.job_store.scene import failure, request
 

@@ -8,17 +8,9 @@ from hypothesis import strategies as st
 
 from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import VectorDefect, VectorFacts, defect_of, first_record
-from embed_pipeline.domain.entity import (
-    Entity,
-    NewEntity,
-    TextValue,
-    check_entities,
-    embedding_text,
-    merged,
-    uid_for,
-    version_of,
-)
+from embed_pipeline.domain.entity import Entity, NewEntity, check_entities, merged, uid_for
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.recipe import TextValue, embedding_text, version_of
 from embed_pipeline.errors import RequestError
 
 MAPPING = Collection()

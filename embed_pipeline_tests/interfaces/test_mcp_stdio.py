@@ -168,6 +168,9 @@ def test_message_that_cannot_be_read_is_answered_and_logged(home: Path) -> None:
         "[]": (None, INVALID_REQUEST),
         '{"jsonrpc": "2.0", "id": "seven", "method": 5}': ("seven", INVALID_REQUEST),
         r'{"jsonrpc": "2.0", "id": "\ud83d", "method": 5}': (None, PARSE_ERROR),
+        '{"jsonrpc": "2.0", "id": null, "method": "tools/list"}': (None, INVALID_REQUEST),
+        '{"jsonrpc": "2.0", "id": {"a": 1}, "method": "tools/list"}': (None, INVALID_REQUEST),
+        '{"jsonrpc": "2.0", "id": 1.5, "method": "tools/list"}': (None, INVALID_REQUEST),
     }
     with started(home, EMBED_LOG_LEVEL="INFO", EMBED_LOG_FORMAT="json") as program:
         ask(program, HELLO)

@@ -18,6 +18,7 @@ from embed_pipeline.errors import ErrorCategory, StoreUnavailable
 from embed_pipeline.interfaces.metrics import Reader, as_text, registry_of
 from embed_pipeline.interfaces.metrics.reader import Cached
 from embed_pipeline.settings import Settings, load_settings
+from embed_pipeline.usecases.insight.search import search
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.stop import Deadline
@@ -88,6 +89,27 @@ def test_every_stored_counter_is_exported_with_its_value(services: Services) -> 
     assert {f"embed_pipeline_{name}_total": value for name, value in stored.items()}.items() <= (
         samples.items()
     )
+
+
+def test_latencies_are_histograms_by_provider_and_model(services: Services) -> None:
+    labels = '{model="mock/mock@64",provider="mock"}'
+    first = scraped(services)
+    create(services, "Theremin", "Zeer pot", "Borscht")
+    embed_all(services)
+    search(services, "an instrument")
+    services.unsaved_times.save(services.jobs)
+
+    samples = scraped(services)
+
+    counts = {
+        name: samples[f"embed_pipeline_{name}_duration_seconds_count{labels}"]
+        for name in ("provider_request", "job", "vector_write", "search")
+    }
+    assert counts == {"provider_request": 2, "job": 3, "vector_write": 1, "search": 1}
+    first_bucket = '{le="0.5",model="mock/mock@64",provider="mock"}'
+    assert samples[f"embed_pipeline_job_duration_seconds_bucket{first_bucket}"] == 3
+    assert samples[f"embed_pipeline_job_duration_seconds_sum{labels}"] == 0  # the clock stands
+    assert first[f"embed_pipeline_search_duration_seconds_count{labels}"] == 0
 
 
 def test_counters_are_there_from_the_first_scrape(services: Services) -> None:

@@ -63,7 +63,7 @@ def test_job_reaps_and_observes_the_figures(scene: Scene, merged: dg.Definitions
 
     with dg.DagsterInstance.ephemeral() as instance:
         result = run(merged, instance)
-        observed = instance.fetch_observations(STUCK_JOBS, limit=5).records
+        observed = instance.fetch_observations(dg.AssetKey(STUCK_JOBS), limit=5).records
 
     assert result.success
     assert scene.row(key)["status"] == "queued"

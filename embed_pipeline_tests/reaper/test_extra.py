@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from embed_pipeline.errors import install_command
 from embed_pipeline_tests.interfaces.command_line import environment
 
 WITHOUT_DRIVER = "import sys; sys.modules['psycopg'] = None; "
 COMMAND = "from embed_pipeline.interfaces.cli import main; sys.argv[1:] = ['reaper', '{}']; main()"
-SENTENCE = "The reaper needs the package psycopg: pip install 'embed-pipeline[reaper]'."
+SENTENCE = f"The reaper needs the package psycopg: {install_command('reaper')}."
 
 
 def ended(program: str, tmp_path: Path, **more: str) -> subprocess.CompletedProcess[str]:

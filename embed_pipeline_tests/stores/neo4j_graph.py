@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import ModelRecord, ModelState, Vector
-from embed_pipeline.domain.entity import TextValue
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import Labels
+from embed_pipeline.domain.recipe import TextValue
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import ModelRecord, ModelState, Vector
-from embed_pipeline.domain.entity import TextValue
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import Labels
+from embed_pipeline.domain.recipe import TextValue
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
 from embed_pipeline_tests.clocks import FakeClock

@@ -13,7 +13,8 @@ import pytest
 
 from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import VectorDefect
-from embed_pipeline.domain.entity import NewEntity, TextValue
+from embed_pipeline.domain.entity import NewEntity
+from embed_pipeline.domain.recipe import TextValue
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
 from embed_pipeline.errors import ConfigurationError, StoreOverloaded
 from embed_pipeline.ports.entity_store import EntityStore

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.ports.entity_store import EntityStore
+from embed_pipeline.stores.neo4j.graph import cypher
+from embed_pipeline.stores.neo4j.graph.mapping import filled
 from embed_pipeline_tests.clocks import FakeClock
 from embed_pipeline_tests.contracts.binding import GRAPH_CONTRACTS, bind
 from embed_pipeline_tests.contracts.entity_store.scene import vector
@@ -49,3 +52,16 @@ def test_this_server_is_sent_vectors_as_lists(
 
     assert bolt_version(neo4j_swapped_graph) < (6, 0)
     assert kinds_of_vectors(sent) == [list]
+
+
+def test_this_server_reads_the_newest_nodes_without_sorting_all(
+    neo4j_swapped_graph: BedServer,
+) -> None:
+    query = "EXPLAIN " + filled(cypher.MISSING, Collection())
+    with neo4j_swapped_graph.driver.session(database=neo4j_swapped_graph.database) as session:
+        plan = session.run(query, after="", size=10, missing=1).consume().plan
+
+    while plan is not None and "NodeByLabelScan" not in plan["children"][0]["operatorType"]:
+        plan = plan["children"][0]
+    assert plan is not None
+    assert plan["operatorType"].startswith("Limit")

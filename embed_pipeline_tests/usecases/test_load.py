@@ -14,8 +14,8 @@ from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import RequestError
 from embed_pipeline.usecases.files.formats import BadRow
-from embed_pipeline.usecases.files.formats.csv_files import read_csv
 from embed_pipeline.usecases.files.load import MOST_LISTED, PAGE, LoadReport, load_file
+from embed_pipeline_tests.usecases.files import rows_of
 from embed_pipeline_tests.worker.scene import World
 
 HEADER = ("uid", "name", "entityType", "observations")
@@ -32,7 +32,7 @@ def write(file: Path, *rows: Sequence[str], header: Sequence[str] = HEADER) -> N
 
 
 def only_row(file: Path, mapping: Collection | None = None) -> NewEntity | BadRow:
-    (row,) = read_csv(file, mapping or Collection())
+    (row,) = rows_of(file, mapping)
     return row
 
 
@@ -60,7 +60,7 @@ def test_key_is_derived_where_the_file_gives_none(file: Path) -> None:
 def test_byte_order_mark_line_ends_and_blank_lines_are_tolerated(file: Path) -> None:
     file.write_bytes("\ufeffname\r\nZeer pot\r\n\r\nÄther\r\n".encode())
 
-    names = [row.name for row in read_csv(file, Collection()) if isinstance(row, NewEntity)]
+    names = [row.name for row in rows_of(file) if isinstance(row, NewEntity)]
 
     assert names == ["Zeer pot", "Äther"]
 
@@ -98,7 +98,7 @@ def test_cell_that_no_store_could_keep_is_a_bad_row(file: Path, cell: str, reaso
 def test_line_of_a_bad_row_counts_the_lines_of_long_cells(file: Path) -> None:
     write(file, ("", "a", "Thing", "two\nlines"), ("", "", "Thing", ""))
 
-    _, bad = read_csv(file, Collection())
+    _, bad = rows_of(file)
 
     assert bad == BadRow(line=4, reason="has no name")
 
@@ -106,7 +106,7 @@ def test_line_of_a_bad_row_counts_the_lines_of_long_cells(file: Path) -> None:
 def test_broken_quoting_ends_the_file_with_its_line(file: Path) -> None:
     file.write_text('name,observations\ngood,x\nbad,"x"y\nnever read,x\n')
 
-    good, bad = read_csv(file, Collection())
+    good, bad = rows_of(file)
 
     assert isinstance(good, NewEntity)
     assert isinstance(bad, BadRow)

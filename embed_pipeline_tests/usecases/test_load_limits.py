@@ -12,19 +12,18 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.errors import RequestError
 from embed_pipeline.usecases.files import load
 from embed_pipeline.usecases.files.formats import (
     BadRow,
     csv_files,
-    format_of,
     jsonl_files,
     parquet_files,
 )
-from embed_pipeline.usecases.files.formats.row import CELL_TOO_LONG, LONGEST_CELL, ROW_TOO_LONG
+from embed_pipeline.usecases.files.formats.table import CELL_TOO_LONG, LONGEST_CELL, ROW_TOO_LONG
 from embed_pipeline.usecases.files.load import PAGE, LoadReport, load_file
+from embed_pipeline_tests.usecases.files import rows_of
 from embed_pipeline_tests.worker.scene import World
 
 MEGABYTE = 1024 * 1024
@@ -46,8 +45,7 @@ def short_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 def results(path: Path) -> list[str | tuple[int, str]]:
     """Names of entities, and lines and reasons of bad rows."""
     return [
-        row.name if isinstance(row, NewEntity) else (row.line, row.reason)
-        for row in format_of(path).read(path, Collection())
+        row.name if isinstance(row, NewEntity) else (row.line, row.reason) for row in rows_of(path)
     ]
 
 
@@ -237,7 +235,7 @@ def assert_little_memory(path: Path, *, refused: int, size: int = 10_000) -> Non
     assert path.stat().st_size < size
 
     with memory_below(5 * LONGEST_CELL):
-        for row in format_of(path).read(path, Collection()):
+        for row in rows_of(path):
             most = max(most, arrow.bytes_allocated() - before)
             found += isinstance(row, BadRow) and row.reason == CELL_TOO_LONG
             del row
@@ -278,7 +276,7 @@ def test_every_type_of_text_that_parquet_has_is_read(
         observations=pa.array([["x", "y"], [], None], list_of(kind)),
     )
 
-    first, second, third = format_of(path).read(path, Collection())
+    first, second, third = rows_of(path)
 
     assert isinstance(first, NewEntity)
     assert isinstance(second, NewEntity)

@@ -8,7 +8,8 @@ from datetime import timedelta
 import pytest
 
 from embed_pipeline.domain.window import RemainingQuota, Spent
-from embed_pipeline.errors import RateLimited, RequestError
+from embed_pipeline.errors import RateLimited, RequestError, StoreUnavailable
+from embed_pipeline.telemetry.latency import LatencyKind
 from embed_pipeline.usecases.insight.search import search
 from embed_pipeline.worker.admission import PAUSE_WITHOUT_ADVICE
 from embed_pipeline.worker.leasing import lease_batch
@@ -27,6 +28,34 @@ def test_nearest_entity_is_found_with_the_coverage_of_the_answer(world: World) -
     assert result.hits[0].entity.uid == uid(3)
     assert result.hits[0].score == pytest.approx(1.0, abs=1e-5)
     assert (len(result.hits), result.searchable, result.entities) == (2, 5, 6)
+
+
+def test_times_of_searches_are_saved_together_and_at_the_end(build: Build) -> None:
+    world = build()
+    saved = world.jobs.counters.latencies
+
+    def searches() -> int:
+        found = saved(model=world.services.model)
+        return sum(sum(each.counts) for each in found if each.kind is LatencyKind.SEARCH)
+
+    for _ in range(3):
+        search(world.services, "one")
+    assert searches() == 0
+    world.services.unsaved_times.save(world.jobs)
+
+    assert searches() == 3
+
+
+def test_search_is_answered_though_its_time_cannot_be_saved(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_down(amounts: object) -> None:
+        raise StoreUnavailable("the queue is away")
+
+    monkeypatch.setattr(world.jobs.counters, "add", is_down)
+
+    search(world.services, "one")
+    world.services.unsaved_times.save(world.jobs)
 
 
 @pytest.mark.parametrize("query", ["", "  \n"])

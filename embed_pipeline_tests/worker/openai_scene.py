@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from embed_pipeline.domain.entity import NewEntity, version_of
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.recipe import version_of
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.providers import open_provider
 from embed_pipeline.settings import ProviderName, ProviderSettings

@@ -9,9 +9,10 @@ import numpy as np
 
 from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import Vector
-from embed_pipeline.domain.entity import NewEntity, version_of
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.job import EmbedJob, EntityUid, JobId, JobStatus
 from embed_pipeline.domain.lease import Lease
+from embed_pipeline.domain.recipe import version_of
 from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.domain.window import RateLimit, Spent
 from embed_pipeline.ports.clock import Clock

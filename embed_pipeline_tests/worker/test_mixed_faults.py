@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embed_pipeline import errors
-from embed_pipeline.domain.entity import version_of
 from embed_pipeline.domain.job import EmbedJob, JobStatus
+from embed_pipeline.domain.recipe import version_of
 from embed_pipeline.errors import EmbedPipelineError, ErrorCategory
 from embed_pipeline.worker.context import RunLimits
 from embed_pipeline.worker.loop import run_until_empty

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embed_pipeline.domain.entity import version_of
 from embed_pipeline.domain.job import EmbedJob, JobStatus
+from embed_pipeline.domain.recipe import version_of
 from embed_pipeline.errors import (
     CredentialsRefused,
     InputRefused,

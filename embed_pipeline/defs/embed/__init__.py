@@ -2,20 +2,22 @@
 
 import dagster as dg
 
-from embed_pipeline.defs.embed.jobs import embed_job, recover_stale_job
-from embed_pipeline.defs.embed.queue_sensor import embed_queue_sensor_for
-from embed_pipeline.defs.embed.recovery_sensors import recovery_sensors_for
-from embed_pipeline.settings import QueueSettings
+from embed_pipeline.defs.embed.jobs import embed_job_of, recover_stale_job_of
+from embed_pipeline.defs.embed.queue_sensor import embed_queue_sensor_of
+from embed_pipeline.defs.embed.recovery_sensors import recovery_sensors_of
+from embed_pipeline.defs.pipeline import Pipeline
 
-__all__ = ["embed_definitions", "embed_job", "recover_stale_job"]
+__all__ = ["embed_definitions"]
 
 
-def embed_definitions(queue: QueueSettings, *, running: bool) -> dg.Definitions:
+def embed_definitions(pipeline: Pipeline) -> dg.Definitions:
     """Without a recovery interval there are no recovery sensors."""
+    embed_job, recover_stale_job = embed_job_of(pipeline), recover_stale_job_of(pipeline)
+    interval = pipeline.settings.queue.recovery_interval
     recovery = (
-        recovery_sensors_for(queue.recovery_interval, running) if queue.recovery_interval else []
+        recovery_sensors_of(pipeline, embed_job, recover_stale_job, interval) if interval else []
     )
     return dg.Definitions(
         jobs=[embed_job, recover_stale_job],
-        sensors=[embed_queue_sensor_for(queue.max_runs, running), *recovery],
+        sensors=[embed_queue_sensor_of(pipeline, embed_job), *recovery],
     )

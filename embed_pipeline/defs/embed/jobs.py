@@ -7,7 +7,8 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.op import Metadata, Stopwatch, job_of, pipeline_op, run_options, table
+from embed_pipeline.defs.op import Metadata, Stopwatch, pipeline_op, table
+from embed_pipeline.defs.pipeline import Names, Pipeline
 from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.lease import Lease, RefusalReason
 from embed_pipeline.domain.recovery import Recovery
@@ -80,6 +81,7 @@ def lease_batch(
     context: dg.OpExecutionContext,
     config: LeaseConfig,
     services: dg.ResourceParam[Services],
+    names: dg.ResourceParam[Names],
 ) -> Iterator[dg.Output[Any]]:
     """`count` is always there, so that a refused lease shows its metadata too."""
     watch = Stopwatch()
@@ -88,7 +90,7 @@ def lease_batch(
     metadata: Metadata = {"state": state, "jobs": len(lease.jobs), "owner": lease.owner}
     metadata |= watch.speed(len(lease.jobs))
     if lease.refusal is not None and lease.refusal.reason is RefusalReason.HALTED:
-        raise _halted(lease.refusal.detail, metadata)
+        raise _halted(lease.refusal.detail, metadata, names)
     yield dg.Output(len(lease.jobs), output_name="count", metadata=metadata)
     if lease.jobs:
         yield dg.Output(lease, output_name="leased")
@@ -104,6 +106,7 @@ def embed_batch(
     config: EmbedConfig,
     leased: Lease,
     services: dg.ResourceParam[Services],
+    names: dg.ResourceParam[Names],
 ) -> int:
     deadline = Deadline(services.clock, limit=timedelta(seconds=config.drain_seconds))
     report = drain(
@@ -111,26 +114,30 @@ def embed_batch(
     )
     metadata = _embed_metadata(report, model=services.model)
     if reason := _why_halted(services, report):
-        raise _halted(reason, metadata)
+        raise _halted(reason, metadata, names)
     context.add_output_metadata(metadata)
     return report.completed
 
 
-@dg.job(
-    description="Recover, lease a batch, embed it, and continue until the queue is empty.",
-    **run_options("embed", max_runtime=600),
-)
-def embed_job() -> None:
-    embed_batch(lease_batch(recover_stale()).leased)
+def embed_job_of(pipeline: Pipeline) -> dg.JobDefinition:
+    @dg.graph(
+        name=pipeline.names("embed_job"),
+        description="Recover, lease a batch, embed it, and continue until the queue is empty.",
+    )
+    def embed() -> None:
+        embed_batch(lease_batch(recover_stale()).leased)
+
+    return pipeline.job(embed, "embed_job", lane="embed", max_runtime=600)
 
 
-recover_stale_job = job_of(
-    recover_stale,
-    "recover_stale_job",
-    lane="recovery",
-    max_runtime=120,
-    config=dg.RunConfig(ops={"recover_stale": RecoverConfig(strict=True)}),
-)
+def recover_stale_job_of(pipeline: Pipeline) -> dg.JobDefinition:
+    return pipeline.job(
+        recover_stale,
+        "recover_stale_job",
+        lane="recovery",
+        max_runtime=120,
+        config=dg.RunConfig(ops={"recover_stale": RecoverConfig(strict=True)}),
+    )
 
 
 def _why_halted(services: Services, report: RunReport) -> str | None:
@@ -141,13 +148,14 @@ def _why_halted(services: Services, report: RunReport) -> str | None:
     return switch.reason if switch.state is SwitchState.HALTED else None
 
 
-def _halted(reason: str, metadata: Metadata) -> dg.Failure:
+def _halted(reason: str, metadata: Metadata, names: Names) -> dg.Failure:
     """A green run would hide that nothing is embedded until a person acts.
 
     A run may find the reason itself, before it leases anything: for example a wrong password.
     """
     return dg.Failure(
-        f"{reason.rstrip('.')}. The queue is halted: fix the cause, then launch resume_job.",
+        f"{reason.rstrip('.')}. The queue is halted: fix the cause, then launch"
+        f" {names('resume_job')}.",
         metadata=metadata,
         allow_retries=False,
     )

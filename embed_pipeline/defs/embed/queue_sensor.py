@@ -10,8 +10,8 @@ from itertools import takewhile
 
 import dagster as dg
 
-from embed_pipeline.defs.embed.jobs import embed_job
 from embed_pipeline.defs.op import TRIGGER
+from embed_pipeline.defs.pipeline import PIPELINE, Pipeline
 from embed_pipeline.defs.polling import (
     ENDED,
     EVERY_FIVE_SECONDS,
@@ -26,9 +26,6 @@ from embed_pipeline.defs.polling import (
 )
 from embed_pipeline.domain.transition import RetryPolicy
 from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline.ports.embedding_provider import EmbeddingProvider
-from embed_pipeline.ports.job_store import JobStore
-from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.usecases.queue.readiness import check_readiness
 
 STARTUP_TIME = timedelta(minutes=1)
@@ -39,37 +36,44 @@ FORGIVEN = 1
 
 BACKOFF = RetryPolicy(base=timedelta(seconds=30), ceiling=timedelta(minutes=10), jitter=0)
 
-MOST_RUNS_READ = 7
+MOST_FAILURES = 7
 """After this many failures the wait has reached its maximum."""
 
+MOST_RUNS_READ = 50
+"""Ended runs of a job of that name; some may be those of another code location."""
 
-def embed_queue_sensor_for(most_runs: int, running: bool) -> dg.SensorDefinition:
+
+def embed_queue_sensor_of(pipeline: Pipeline, embed_job: dg.JobDefinition) -> dg.SensorDefinition:
+    parts = [pipeline.names(part) for part in ("job_store", "rate_limiter", "embedding_provider")]
+    most = pipeline.settings.queue.max_runs
+
     @dg.sensor(
+        name=pipeline.names("embed_queue_sensor"),
         job=embed_job,
         minimum_interval_seconds=EVERY_FIVE_SECONDS,
-        default_status=sensor_status(running),
-        description="Launches embed_job while jobs are due and may be leased.",
+        default_status=sensor_status(pipeline.running),
+        required_resource_keys=set(parts),
+        description=f"Launches {embed_job.name} while jobs are due and may be leased.",
     )
-    def embed_queue_sensor(
-        context: dg.SensorEvaluationContext,
-        job_store: dg.ResourceParam[JobStore],
-        embedding_provider: dg.ResourceParam[EmbeddingProvider],
-        rate_limiter: dg.ResourceParam[RateLimiter],
-    ) -> SensorResult:
+    def embed_queue_sensor(context: dg.SensorEvaluationContext) -> SensorResult:
+        jobs, limiter, provider = (getattr(context.resources, key) for key in parts)
         with concise_errors():
-            readiness = check_readiness(job_store, rate_limiter, model=embedding_provider.model)
-            owners = job_store.live_owners()
+            readiness = check_readiness(jobs, limiter, model=provider.model)
+            owners = jobs.live_owners()
+        ended = latest_ended_runs(context.instance, embed_job.name, embed_job.tags[PIPELINE])
         reason = (
             readiness.reason
-            or _enough_runs(context.instance, owners=owners, most=most_runs)
-            or backoff_reason(latest_ended_runs(context.instance), now=SystemClock().now())
+            or _enough_runs(context.instance, embed_job, owners=owners, most=most)
+            or backoff_reason(ended, now=SystemClock().now())
         )
         yield dg.SkipReason(reason) if reason else dg.RunRequest(tags={TRIGGER: "queue"})
 
     return embed_queue_sensor
 
 
-def _enough_runs(instance: dg.DagsterInstance, *, owners: frozenset[str], most: int) -> str | None:
+def _enough_runs(
+    instance: dg.DagsterInstance, embed_job: dg.JobDefinition, *, owners: frozenset[str], most: int
+) -> str | None:
     """Why no further run is launched.
 
     A working run holds leases. A run that has held none for longer than `STARTUP_TIME` is dead,
@@ -98,9 +102,9 @@ class EndedRun:
     ended_at: datetime
 
 
-def latest_ended_runs(instance: dg.DagsterInstance) -> list[EndedRun]:
-    """Runs of `embed_job`, the latest end first."""
-    wanted = dg.RunsFilter(job_name=embed_job.name, statuses=ENDED)
+def latest_ended_runs(instance: dg.DagsterInstance, job: str, pipeline: str) -> list[EndedRun]:
+    """This pipeline's runs of the job, the latest end first."""
+    wanted = dg.RunsFilter(job_name=job, statuses=ENDED)
     runs = [
         EndedRun(
             run_id=record.dagster_run.run_id,
@@ -111,8 +115,9 @@ def latest_ended_runs(instance: dg.DagsterInstance) -> list[EndedRun]:
             else record.update_timestamp,
         )
         for record in instance.get_run_records(wanted, limit=MOST_RUNS_READ)
+        if record.dagster_run.tags.get(PIPELINE) == pipeline
     ]
-    return sorted(runs, key=lambda run: run.ended_at, reverse=True)
+    return sorted(runs[:MOST_FAILURES], key=lambda run: run.ended_at, reverse=True)
 
 
 def failed_in_a_row(runs: Sequence[EndedRun]) -> list[EndedRun]:

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from embed_pipeline.defs.embed.jobs import embed_job, recover_stale_job
 from embed_pipeline.defs.embed.queue_sensor import STARTUP_TIME
 from embed_pipeline.defs.op import TRIGGER
+from embed_pipeline.defs.pipeline import Pipeline
 from embed_pipeline.defs.polling import (
     EVERY_FIVE_SECONDS,
     SensorResult,
@@ -16,29 +16,39 @@ from embed_pipeline.defs.polling import (
     sensor_status,
 )
 from embed_pipeline.ports.clock import SystemClock
-from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.worker.recover import recover_owner
 
 
-def recovery_sensors_for(interval: timedelta, running: bool) -> list[dg.SensorDefinition]:
+def recovery_sensors_of(
+    pipeline: Pipeline,
+    embed_job: dg.JobDefinition,
+    recover_stale_job: dg.JobDefinition,
+    interval: timedelta,
+) -> list[dg.SensorDefinition]:
     return [
-        _recover_stale_sensor(interval, running),
-        _ended_run_sensor("recover_failed_run", dg.DagsterRunStatus.FAILURE, running),
-        _ended_run_sensor("recover_canceled_run", dg.DagsterRunStatus.CANCELED, running),
+        _recover_stale_sensor(pipeline, recover_stale_job, interval),
+        _ended_run_sensor(pipeline, embed_job, dg.DagsterRunStatus.FAILURE, "recover_failed_run"),
+        _ended_run_sensor(
+            pipeline, embed_job, dg.DagsterRunStatus.CANCELED, "recover_canceled_run"
+        ),
     ]
 
 
-def _recover_stale_sensor(interval: timedelta, running: bool) -> dg.SensorDefinition:
+def _recover_stale_sensor(
+    pipeline: Pipeline, recover_stale_job: dg.JobDefinition, interval: timedelta
+) -> dg.SensorDefinition:
+    job_store = pipeline.names("job_store")
+
     @dg.sensor(
+        name=pipeline.names("recover_stale_sensor"),
         job=recover_stale_job,
         minimum_interval_seconds=EVERY_FIVE_SECONDS,
-        default_status=sensor_status(running),
-        description="Launches recover_stale_job if leases have expired. Checks when the daemon"
-        " starts and then every EMBED_JOB_RECOVERY_INTERVAL.",
+        default_status=sensor_status(pipeline.running),
+        required_resource_keys={job_store},
+        description=f"Launches {recover_stale_job.name} if leases have expired. Checks when the"
+        " daemon starts and then every EMBED_JOB_RECOVERY_INTERVAL.",
     )
-    def recover_stale_sensor(
-        context: dg.SensorEvaluationContext, job_store: dg.ResourceParam[JobStore]
-    ) -> SensorResult:
+    def recover_stale_sensor(context: dg.SensorEvaluationContext) -> SensorResult:
         now, daemon = SystemClock().now(), _daemon_id(context.instance)
         last_daemon, last_check = _last_check(context.cursor)
         due_at = last_check + interval
@@ -50,7 +60,7 @@ def _recover_stale_sensor(interval: timedelta, running: bool) -> dg.SensorDefini
             yield dg.SkipReason("a recovery run is queued or running")
             return
         with concise_errors():
-            has_stale = job_store.has_stale()
+            has_stale = getattr(context.resources, job_store).has_stale()
         context.update_cursor(json.dumps({"daemon": daemon, "at": now.isoformat()}))
         if has_stale:
             yield dg.RunRequest(tags={TRIGGER: "interval"})
@@ -75,27 +85,31 @@ def _daemon_id(instance: dg.DagsterInstance) -> str:
     return heartbeat.daemon_id if heartbeat and heartbeat.daemon_id else ""
 
 
-def _ended_run_sensor(name: str, ending: dg.DagsterRunStatus, running: bool) -> dg.SensorDefinition:
-    @dg.run_status_sensor(
-        run_status=ending,
-        name=name,
-        monitored_jobs=[embed_job],
-        minimum_interval_seconds=EVERY_FIVE_SECONDS,
-        default_status=sensor_status(running),
-        description=f"Returns the jobs that a run of embed_job still held when it ended as"
-        f" {ending.value}, without waiting for its leases to expire. This counts as a recovery, so"
-        " that a job that crashes every run is marked failed in the end.",
-    )
-    def recover_run(
-        context: dg.RunStatusSensorContext, job_store: dg.ResourceParam[JobStore]
-    ) -> None:
+def _ended_run_sensor(
+    pipeline: Pipeline, embed_job: dg.JobDefinition, ending: dg.DagsterRunStatus, name: str
+) -> dg.SensorDefinition:
+    """Dagster calls it for runs of its own code location only."""
+    name, job_store = pipeline.names(name), pipeline.names("job_store")
+
+    def recover_run(context: dg.RunStatusSensorContext) -> None:
         run = context.dagster_run
         # Any other error would move the cursor on, and this run would never be recovered.
         with concise_errors():
-            recovery = recover_owner(job_store, run.run_id)
+            recovery = recover_owner(getattr(context.resources, job_store), run.run_id)
         message = f"{name}: {len(recovery.returned)} jobs of this run are pending again"
         if recovery.failed:
             message += f", {len(recovery.failed)} crashed every run that took them and are failed"
         context.instance.report_engine_event(f"{message}.", run)
 
-    return recover_run
+    return dg.RunStatusSensorDefinition(
+        name=name,
+        run_status=ending,
+        run_status_sensor_fn=recover_run,
+        monitored_jobs=[embed_job],
+        minimum_interval_seconds=EVERY_FIVE_SECONDS,
+        default_status=sensor_status(pipeline.running),
+        required_resource_keys={job_store},
+        description=f"Returns the jobs that a run of {embed_job.name} still held when it ended as"
+        f" {ending.value}, without waiting for its leases to expire. This counts as a recovery, so"
+        " that a job that crashes every run is marked failed in the end.",
+    )

@@ -2,33 +2,33 @@
 
 import dagster as dg
 
-from embed_pipeline.defs.maintenance.audit import audit_job
-from embed_pipeline.defs.maintenance.cleanup import cleanup_ttl_job
+from embed_pipeline.defs.maintenance.audit import audit_embeddings
+from embed_pipeline.defs.maintenance.cleanup import cleanup_ttl
 from embed_pipeline.defs.maintenance.discovery import (
-    discover_job,
-    discover_schedule_for,
-    discover_sensor_for,
+    discover_missing_embeddings,
+    discover_schedule_of,
+    discover_sensor_of,
 )
-from embed_pipeline.defs.maintenance.prune_history import prune_history_job
+from embed_pipeline.defs.maintenance.prune_history import prune_history as prune
+from embed_pipeline.defs.pipeline import Pipeline
 from embed_pipeline.defs.polling import schedule_for
 
-__all__ = [
-    "audit_job",
-    "cleanup_ttl_job",
-    "discover_job",
-    "maintenance_definitions",
-    "prune_history_job",
-]
+__all__ = ["maintenance_definitions"]
 
 
-def maintenance_definitions(*, running: bool) -> dg.Definitions:
+def maintenance_definitions(pipeline: Pipeline) -> dg.Definitions:
+    running = pipeline.running
+    audit_job = pipeline.job(audit_embeddings, "audit_job", lane="maintenance")
+    cleanup_job = pipeline.job(cleanup_ttl, "cleanup_ttl_job", lane="maintenance")
+    discover_job = pipeline.job(discover_missing_embeddings, "discover_job", lane="maintenance")
+    prune_job = pipeline.job(prune, "prune_history_job", lane="maintenance")
     return dg.Definitions(
-        sensors=[discover_sensor_for(running)],
-        jobs=[audit_job, cleanup_ttl_job, discover_job, prune_history_job],
+        jobs=[audit_job, cleanup_job, discover_job, prune_job],
+        sensors=[discover_sensor_of(pipeline, discover_job)],
         schedules=[
             schedule_for(audit_job, "*/5 * * * *", running=running),
-            discover_schedule_for(running),
-            schedule_for(cleanup_ttl_job, "0 3 * * *", running=running),
-            schedule_for(prune_history_job, "30 3 * * *", running=running),
+            discover_schedule_of(pipeline, discover_job),
+            schedule_for(cleanup_job, "0 3 * * *", running=running),
+            schedule_for(prune_job, "30 3 * * *", running=running),
         ],
     )

@@ -6,7 +6,7 @@ from datetime import timedelta
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.op import RETRY_TWICE, Metadata, Stopwatch, job_of, pipeline_op
+from embed_pipeline.defs.op import RETRY_TWICE, Metadata, Stopwatch, pipeline_op
 from embed_pipeline.usecases.entities.audit import AuditReport, audit
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.stop import Deadline
@@ -46,6 +46,3 @@ def _metadata(report: AuditReport) -> Metadata:
         metadata["last complete audit"] = last.ended_at.isoformat(timespec="seconds")
         metadata["last complete audit took (seconds)"] = last.duration.total_seconds()
     return metadata
-
-
-audit_job = job_of(audit_embeddings, "audit_job", lane="maintenance")

@@ -5,7 +5,7 @@ from datetime import timedelta
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.op import RETRY_TWICE, Metadata, Stopwatch, job_of, pipeline_op
+from embed_pipeline.defs.op import RETRY_TWICE, Metadata, Stopwatch, pipeline_op
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.usecases.queue import control
 from embed_pipeline.worker.context import RunLimits
@@ -39,6 +39,3 @@ def cleanup_ttl(
     }
     context.add_output_metadata(metadata | watch.speed(report.jobs))
     return report.jobs
-
-
-cleanup_ttl_job = job_of(cleanup_ttl, "cleanup_ttl_job", lane="maintenance")

@@ -14,9 +14,9 @@ from embed_pipeline.defs.op import (
     TRIGGER,
     Metadata,
     Stopwatch,
-    job_of,
     pipeline_op,
 )
+from embed_pipeline.defs.pipeline import Pipeline
 from embed_pipeline.defs.polling import (
     EVERY_FIVE_SECONDS,
     SensorResult,
@@ -85,41 +85,47 @@ def _state_of(report: DiscoveryReport) -> str:
     return "complete"
 
 
-discover_job = job_of(discover_missing_embeddings, "discover_job", lane="maintenance")
+def discover_schedule_of(
+    pipeline: Pipeline, discover_job: dg.JobDefinition
+) -> dg.ScheduleDefinition:
+    services = pipeline.names("services")
 
-
-def discover_schedule_for(running: bool) -> dg.ScheduleDefinition:
     @dg.schedule(
+        name=pipeline.names("discover_schedule"),
         job=discover_job,
         cron_schedule="*/15 * * * *",
-        default_status=schedule_status(running),
+        default_status=schedule_status(pipeline.running),
+        required_resource_keys={services},
         description="Finds entities that other programs left without a valid vector. Launches no"
         " run if the counts say that all have a vector or a job.",
     )
     def discover_schedule(
-        context: dg.ScheduleEvaluationContext, services: dg.ResourceParam[Services]
+        context: dg.ScheduleEvaluationContext,
     ) -> dg.RunRequest | dg.SkipReason:
         request = request_unless_active(context.instance, discover_job, trigger="schedule")
         if isinstance(request, dg.SkipReason):
             return request
         with concise_errors():
-            refill = check_refill(services)
+            refill = check_refill(getattr(context.resources, services))
         return dg.SkipReason(refill.reason) if refill.reason else request
 
     return discover_schedule
 
 
-def discover_sensor_for(running: bool) -> dg.SensorDefinition:
+def discover_sensor_of(pipeline: Pipeline, discover_job: dg.JobDefinition) -> dg.SensorDefinition:
+    name, key = pipeline.names("discover_sensor"), pipeline.names("services")
+
     @dg.sensor(
+        name=name,
         job=discover_job,
         minimum_interval_seconds=EVERY_FIVE_SECONDS,
-        default_status=sensor_status(running),
+        default_status=sensor_status(pipeline.running),
+        required_resource_keys={key},
         description="Queues marked entities at once, and fills the queue up to EMBED_QUEUE_DEPTH"
-        " while vectors are missing: a few by itself, many by discover_job.",
+        f" while vectors are missing: a few by itself, many by {discover_job.name}.",
     )
-    def discover_sensor(
-        context: dg.SensorEvaluationContext, services: dg.ResourceParam[Services]
-    ) -> SensorResult:
+    def discover_sensor(context: dg.SensorEvaluationContext) -> SensorResult:
+        services: Services = getattr(context.resources, key)
         request = request_unless_active(context.instance, discover_job, trigger="queue")
         if isinstance(request, dg.SkipReason):
             yield request
@@ -137,7 +143,7 @@ def discover_sensor_for(running: bool) -> dg.SensorDefinition:
                 context.update_cursor(_cursor_of(refill))
                 yield _sweep(refill)
                 return
-            report = discover(services, bounds=IN_A_TICK, owner="discover_sensor")
+            report = discover(services, bounds=IN_A_TICK, owner=name)
             is_same = _numbers_of(check_refill(services)) == _numbers_of(refill)
         # At its bound it may only have read what is parked; the next tick continues behind that.
         in_vain = is_same and not IN_A_TICK.reached(report)

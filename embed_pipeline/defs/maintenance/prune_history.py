@@ -6,7 +6,8 @@ from pathlib import Path
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.op import LANE, LANES, Stopwatch, job_of, pipeline_op
+from embed_pipeline.defs.op import Stopwatch, pipeline_op
+from embed_pipeline.defs.pipeline import LANE, LANES, PIPELINE, Names
 from embed_pipeline.defs.polling import ENDED
 from embed_pipeline.ports.clock import SystemClock
 
@@ -26,22 +27,21 @@ class PruneConfig(dg.Config):
     "Delete this pipeline's old runs from Dagster's storage, with their events, checks, logs and"
     " files. Runs of other jobs on the same instance are left alone."
 )
-def prune_history(context: dg.OpExecutionContext, config: PruneConfig) -> int:
+def prune_history(
+    context: dg.OpExecutionContext, config: PruneConfig, names: dg.ResourceParam[Names]
+) -> int:
     instance, watch = context.instance, Stopwatch()
+    lanes: dict[str, str | list[str]] = {LANE: [names.lane(lane) for lane in LANES]}
     old = dg.RunsFilter(
-        tags={LANE: LANES},
+        tags=lanes,
         statuses=ENDED,
         updated_before=SystemClock().now() - timedelta(days=config.older_than_days),
     )
     deleted, note = 0, {}
     try:
-        while deleted < config.most_runs:
-            page = instance.get_run_ids(old, limit=min(PAGE, config.most_runs - deleted))
-            for run_id in page:
-                _delete(instance, run_id)
-            deleted += len(page)
-            if len(page) < PAGE:
-                break
+        for run_id in _own_runs(instance, old, names.pipeline, most=config.most_runs):
+            _delete(instance, run_id)
+            deleted += 1
     except NotImplementedError as error:
         # Dagster+ keeps history by its own rules and lets no run delete it.
         note = {"note": f"This Dagster does not let runs delete its history: {error}"}
@@ -49,7 +49,7 @@ def prune_history(context: dg.OpExecutionContext, config: PruneConfig) -> int:
         {
             "runs deleted": deleted,
             "older than (days)": config.older_than_days,
-            "runs kept": instance.get_runs_count(dg.RunsFilter(tags={LANE: LANES})),
+            "runs kept": instance.get_runs_count(dg.RunsFilter(tags={PIPELINE: names.pipeline})),
         }
         | watch.speed(deleted)
         | note
@@ -57,7 +57,16 @@ def prune_history(context: dg.OpExecutionContext, config: PruneConfig) -> int:
     return deleted
 
 
-prune_history_job = job_of(prune_history, "prune_history_job", lane="maintenance")
+def _own_runs(
+    instance: dg.DagsterInstance, wanted: dg.RunsFilter, pipeline: str, *, most: int
+) -> list[str]:
+    """Also those without a pipeline's tag, which a version before 0.2 has left."""
+    found: list[str] = []
+    cursor = None
+    while len(found) < most and (page := instance.get_runs(wanted, cursor=cursor, limit=PAGE)):
+        found += [run.run_id for run in page if run.tags.get(PIPELINE, pipeline) == pipeline]
+        cursor = page[-1].run_id
+    return found[:most]
 
 
 def _delete(instance: dg.DagsterInstance, run_id: str) -> None:

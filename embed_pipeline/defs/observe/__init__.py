@@ -2,22 +2,24 @@
 
 import dagster as dg
 
-from embed_pipeline.defs.observe.assets import Upstream, assets_for
-from embed_pipeline.defs.observe.daily_report import daily_report_job
-from embed_pipeline.defs.observe.observation import check_embeddings, observe_job
+from embed_pipeline.defs.observe.assets import Upstream, assets_of
+from embed_pipeline.defs.observe.daily_report import daily_report as report
+from embed_pipeline.defs.observe.observation import check_embeddings_of, observe
+from embed_pipeline.defs.pipeline import Pipeline
 from embed_pipeline.defs.polling import schedule_for
-from embed_pipeline.settings import Settings
 
-__all__ = ["daily_report_job", "observe_definitions", "observe_job"]
+__all__ = ["observe_definitions"]
 
 
-def observe_definitions(settings: Settings, deps: Upstream, *, running: bool) -> dg.Definitions:
+def observe_definitions(pipeline: Pipeline, deps: Upstream) -> dg.Definitions:
+    observe_job = pipeline.job(observe, "observe_job", lane="observation")
+    report_job = pipeline.job(report, "daily_report_job", lane="observation")
     return dg.Definitions(
-        jobs=[observe_job, daily_report_job],
-        assets=assets_for(settings, deps),
-        asset_checks=[check_embeddings],
+        jobs=[observe_job, report_job],
+        assets=assets_of(pipeline, deps),
+        asset_checks=[check_embeddings_of(pipeline)],
         schedules=[
-            schedule_for(observe_job, "*/5 * * * *", running=running),
-            schedule_for(daily_report_job, "0 6 * * *", running=running),
+            schedule_for(observe_job, "*/5 * * * *", running=pipeline.running),
+            schedule_for(report_job, "0 6 * * *", running=pipeline.running),
         ],
     )

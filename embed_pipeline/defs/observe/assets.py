@@ -10,14 +10,14 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from embed_pipeline.defs.op import Metadata
+from embed_pipeline.defs.pipeline import Pipeline
 from embed_pipeline.domain.partition import Coverage
-from embed_pipeline.settings import Settings
 from embed_pipeline.usecases.insight.coverage import Progress, QueueState, progress_between
 from embed_pipeline.usecases.insight.price import estimated_price
 
-ENTITY_EMBEDDINGS = dg.AssetKey("entity_embeddings")
-EMBEDDING_QUEUE = dg.AssetKey("embedding_queue")
-EMBEDDING_REPORT = dg.AssetKey("embedding_report")
+ENTITY_EMBEDDINGS = "entity_embeddings"
+EMBEDDING_QUEUE = "embedding_queue"
+EMBEDDING_REPORT = "embedding_report"
 
 COMPLETED = "completed in total"
 TOTALS = {"jobs_completed": COMPLETED, "provider_tokens": "tokens in total"}
@@ -26,31 +26,31 @@ TOTALS = {"jobs_completed": COMPLETED, "provider_tokens": "tokens in total"}
 Upstream = Sequence[dg.AssetKey | dg.AssetSpec | dg.AssetsDefinition | str]
 
 
-def assets_for(settings: Settings, deps: Upstream) -> list[dg.AssetSpec]:
-    stores = settings.stores
+def assets_of(pipeline: Pipeline, deps: Upstream) -> list[dg.AssetSpec]:
+    names, stores = pipeline.names, pipeline.settings.stores
     return [
         dg.AssetSpec(
-            ENTITY_EMBEDDINGS,
+            names.asset(ENTITY_EMBEDDINGS),
             deps=deps,
             description="The vectors of the graph's entities: what is embedded, missing and stale."
-            " `observe_job` materializes it when vectors were written since the last observation,"
-            " and only observes it otherwise.",
-            group_name="embeddings",
-            kinds={stores.graph.value, settings.provider.name.value},
+            f" `{names('observe_job')}` materializes it when vectors were written since the last"
+            " observation, and only observes it otherwise.",
+            group_name=names("embeddings"),
+            kinds={stores.graph.value, pipeline.settings.provider.name.value},
         ),
         dg.AssetSpec(
-            EMBEDDING_QUEUE,
+            names.asset(EMBEDDING_QUEUE),
             description="The queue of embedding jobs: how many wait, for how long, how fast they"
-            " are completed, and what that costs. Observed by `observe_job`.",
-            group_name="embeddings",
+            f" are completed, and what that costs. Observed by `{names('observe_job')}`.",
+            group_name=names("embeddings"),
             kinds={stores.queue.value},
         ),
         dg.AssetSpec(
-            EMBEDDING_REPORT,
-            deps=[EMBEDDING_QUEUE],
+            names.asset(EMBEDDING_REPORT),
+            deps=[names.asset(EMBEDDING_QUEUE)],
             description="The last day in tables: throughput, latency, errors. Materialized by"
-            " `daily_report_job`.",
-            group_name="embeddings",
+            f" `{names('daily_report_job')}`.",
+            group_name=names("embeddings"),
             kinds={"pandas"},
         ),
     ]

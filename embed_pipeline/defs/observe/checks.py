@@ -1,6 +1,7 @@
 """The asset checks: each decides from what was read, and says what to do if it fails."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 import dagster as dg
@@ -8,6 +9,7 @@ from pydantic import Field
 
 from embed_pipeline.defs.observe.assets import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS
 from embed_pipeline.defs.op import Metadata, table
+from embed_pipeline.defs.pipeline import Names
 from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.diagnosis import Remedy, remedies_for_gaps
 from embed_pipeline.domain.health import HealthStatus
@@ -19,26 +21,38 @@ from embed_pipeline.usecases.insight.coverage import QueueState
 
 ERROR, WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
 
-COVERAGE = dg.AssetCheckSpec(
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    asset: str
+    description: str
+
+    def spec(self, names: Names) -> dg.AssetCheckSpec:
+        return dg.AssetCheckSpec(
+            self.name, asset=names.asset(self.asset), description=self.description
+        )
+
+
+COVERAGE = Check(
     "coverage",
-    asset=ENTITY_EMBEDDINGS,
-    description="Every entity has a valid vector, or as many jobs are queued as vectors are"
-    " missing.",
+    ENTITY_EMBEDDINGS,
+    "Every entity has a valid vector, or as many jobs are queued as vectors are missing.",
 )
-STUCK = dg.AssetCheckSpec(
+STUCK = Check(
     "nothing_stuck",
-    asset=EMBEDDING_QUEUE,
-    description="Due jobs are processed, and no lease outlives its worker.",
+    EMBEDDING_QUEUE,
+    "Due jobs are processed, and no lease outlives its worker.",
 )
-HEALTH = dg.AssetCheckSpec(
+HEALTH = Check(
     "health",
-    asset=EMBEDDING_QUEUE,
-    description="The queue is HEALTHY: not halted, no open breaker, no series of failures.",
+    EMBEDDING_QUEUE,
+    "The queue is HEALTHY: not halted, no open breaker, no series of failures.",
 )
-FAILED = dg.AssetCheckSpec(
+FAILED = Check(
     "failed_jobs",
-    asset=EMBEDDING_QUEUE,
-    description="No job has failed for good. Jobs of deleted entities do not count.",
+    EMBEDDING_QUEUE,
+    "No job has failed for good. Jobs of deleted entities do not count.",
 )
 CHECKS = [COVERAGE, STUCK, HEALTH, FAILED]
 
@@ -186,21 +200,26 @@ def _failures(jobs: Sequence[EmbedJob]) -> dg.TableMetadataValue:
     )
 
 
-def unreachable(
-    check: dg.AssetCheckSpec, store: str, error: EmbedPipelineError
-) -> dg.AssetCheckResult:
+def unreachable(check: Check, store: str, error: EmbedPipelineError) -> dg.AssetCheckResult:
     return _result(check, f"CRITICAL ({store} unreachable): {error} {RECONNECT}", {}, ERROR)
 
 
+def addressed(result: dg.AssetCheckResult, names: Names) -> dg.AssetCheckResult:
+    """The result for the pipeline's own asset, with the pipeline's names in its sentence."""
+    (check,) = (check for check in CHECKS if check.name == result.check_name)
+    return result._replace(
+        asset_key=names.asset(check.asset), description=names.in_text(result.description or "")
+    )
+
+
 def _result(
-    check: dg.AssetCheckSpec,
+    check: Check,
     message: str,
     metadata: Metadata,
     failed: dg.AssetCheckSeverity | None = None,
 ) -> dg.AssetCheckResult:
     """A check passes unless it `failed` with a severity."""
     return dg.AssetCheckResult(
-        asset_key=check.asset_key,
         check_name=check.name,
         passed=failed is None,
         severity=failed or WARN,

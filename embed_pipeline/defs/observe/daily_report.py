@@ -6,7 +6,8 @@ import dagster as dg
 from pydantic import Field
 
 from embed_pipeline.defs.observe.assets import EMBEDDING_REPORT
-from embed_pipeline.defs.op import RETRY_TWICE, Metadata, Stopwatch, job_of, pipeline_op
+from embed_pipeline.defs.op import RETRY_TWICE, Metadata, Stopwatch, pipeline_op
+from embed_pipeline.defs.pipeline import Names
 from embed_pipeline.ports.job_store import JobStore
 
 
@@ -21,7 +22,10 @@ class ReportConfig(dg.Config):
     retry_policy=RETRY_TWICE,
 )
 def daily_report(
-    context: dg.OpExecutionContext, config: ReportConfig, job_store: dg.ResourceParam[JobStore]
+    context: dg.OpExecutionContext,
+    config: ReportConfig,
+    job_store: dg.ResourceParam[JobStore],
+    names: dg.ResourceParam[Names],
 ) -> int:
     # Imported here because pandas takes a second to load, which every run would pay.
     from embed_pipeline.usecases.insight.daily_report import report_since
@@ -31,9 +35,6 @@ def daily_report(
     report = report_since(job_store.history, since=since)
     tables: Metadata = {name: dg.MetadataValue.md(text) for name, text in report.tables().items()}
     metadata = report.figures() | tables
-    context.log_event(dg.AssetMaterialization(EMBEDDING_REPORT, metadata=metadata))
+    context.log_event(dg.AssetMaterialization(names.asset(EMBEDDING_REPORT), metadata=metadata))
     context.add_output_metadata(metadata | watch.speed(report.ended))
     return report.ended
-
-
-daily_report_job = job_of(daily_report, "daily_report_job", lane="observation")

@@ -131,8 +131,14 @@ async def _read(stdio: Stdio, ended_by: list[signal.Signals]) -> None:
 async def _watch_for_signals(
     scope: anyio.CancelScope, ended_by: list[signal.Signals], *, task_status: TaskStatus[None]
 ) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        task_status.started()
+    with ExitStack() as stack:
+        receiver = anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM)
+        try:
+            signals = stack.enter_context(receiver)
+        except NotImplementedError:  # Windows, where a signal ends the process at once
+            return
+        finally:
+            task_status.started()
         async for number in signals:
             ended_by.append(number)
             scope.cancel()

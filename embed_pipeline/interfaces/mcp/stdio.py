@@ -84,16 +84,23 @@ class Stdio:
         try:
             message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValidationError as error:
-            refusal = _refusal_of(line, error)
-            emit("message.refused", reason=refusal.error.message)
-            await self.send(SessionMessage(refusal))
+            await self._refuse(_refusal_of(line, error))
             return
         match message:
+            case types.JSONRPCNotification() if _has_id(line):
+                # The SDK takes a request whose id is neither a string nor an integer for a
+                # notification, which gets no answer.
+                await self._refuse(_invalid_request("The id must be a string or an integer."))
+                return
             case types.JSONRPCRequest(method="tools/call"):
                 self._calls.add(str(message.id))
             case types.JSONRPCNotification(method="notifications/cancelled", params=dict(params)):
                 self._forget(params.get("requestId"))  # the server does not answer it
         await self._messages.send(SessionMessage(message))
+
+    async def _refuse(self, refusal: types.JSONRPCError) -> None:
+        emit("message.refused", reason=refusal.error.message)
+        await self.send(SessionMessage(refusal))
 
     def _forget(self, call: object) -> None:
         self._calls.discard(str(call))
@@ -115,12 +122,20 @@ def _taken_over(descriptor: int, replacement: int) -> int:
 def _refusal_of(line: bytes, error: ValidationError) -> types.JSONRPCError:
     first = error.errors(include_input=False)[0]
     if first["type"] == "json_invalid":
-        refusal = types.ErrorData(code=types.PARSE_ERROR, message=f"{first['msg']}.")
-    else:
-        refusal = types.ErrorData(
-            code=types.INVALID_REQUEST, message="This is not a message of JSON-RPC 2.0."
-        )
-    return types.JSONRPCError(jsonrpc="2.0", id=_id_of(line), error=refusal)
+        problem = types.ErrorData(code=types.PARSE_ERROR, message=f"{first['msg']}.")
+        return types.JSONRPCError(jsonrpc="2.0", id=_id_of(line), error=problem)
+    return _invalid_request("This is not a message of JSON-RPC 2.0.", id_=_id_of(line))
+
+
+def _invalid_request(reason: str, *, id_: types.RequestId | None = None) -> types.JSONRPCError:
+    problem = types.ErrorData(code=types.INVALID_REQUEST, message=reason)
+    return types.JSONRPCError(jsonrpc="2.0", id=id_, error=problem)
+
+
+def _has_id(line: bytes) -> bool:
+    with suppress(ValueError):  # Python refuses a number of thousands of digits
+        return "id" in json.loads(line)
+    return False
 
 
 def _id_of(line: bytes) -> types.RequestId | None:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 from embed_pipeline import __version__
 from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.health import HealthStatus
+from embed_pipeline.domain.job import provider_of
 from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import RequestError
 from embed_pipeline.interfaces.metrics.reader import QueueReading, Reader, Reading
+from embed_pipeline.telemetry.latency import BOUNDS, Histogram, LatencyKind
 from embed_pipeline.worker.report import STORED
 
 COUNTERS = {
@@ -66,6 +74,14 @@ GAUGES = {
 }
 """Help and label names; each is exported as `embed_pipeline_…`."""
 
+LATENCIES: Mapping[LatencyKind, str] = {
+    LatencyKind.REQUEST: "How long requests to the provider took, failed ones included.",
+    LatencyKind.JOB: "From asking for an embedding until its vector was in the graph.",
+    LatencyKind.WRITE: "How long transactions that write vectors took.",
+    LatencyKind.SEARCH: "How long searches took, with the embedding of their query.",
+}
+"""Help; each is exported as the histogram `embed_pipeline_…_duration_seconds`."""
+
 Value = float | int | bool
 Samples = Mapping[str, Value]
 Gauges = dict[str, Value | Samples | None]
@@ -81,6 +97,7 @@ class StoreCollector(Collector):
         """Only names: without them, a scrape with `?name[]=` would get nothing."""
         yield from (_counter(name) for name in COUNTERS | REAPER_COUNTERS)
         yield from (_family(name) for name in GAUGES)
+        yield from _histograms(())
 
     def collect(self) -> Iterable[Metric]:
         reading = self._reader.read()
@@ -88,6 +105,7 @@ class StoreCollector(Collector):
         if reading.queue is not None:
             sums = dict.fromkeys(self._always, 0) | dict(reading.queue.counters)
             yield from (_counter(name, value) for name, value in sorted(sums.items()))
+            yield from _histograms(reading.queue.latencies)
             gauges |= _queue(reading.queue) | _budget(reading.queue)
         if reading.coverage is not None:
             gauges |= _graph(reading.coverage, reading.model)
@@ -185,6 +203,21 @@ def _counter(name: str, value: int = 0) -> Metric:
     full = name if name.startswith("reaper_") else f"embed_pipeline_{name}"
     text = (COUNTERS | REAPER_COUNTERS).get(name, "A sum that the queue keeps.")
     return CounterMetricFamily(full, text, value=value)
+
+
+def _histograms(stored: Iterable[Histogram]) -> Iterator[Metric]:
+    families = {
+        kind: HistogramMetricFamily(
+            f"embed_pipeline_{kind}_duration_seconds", text, labels=("provider", "model")
+        )
+        for kind, text in LATENCIES.items()
+    }
+    for each in stored:
+        bounds = [*(str(bound) for bound in BOUNDS[each.kind]), "+Inf"]
+        labels = [provider_of(each.model), each.model]
+        buckets = list(zip(bounds, accumulate(each.counts), strict=True))
+        families[each.kind].add_metric(labels, buckets, each.seconds)
+    yield from families.values()
 
 
 def _gauge(name: str, value: Value | Samples) -> Metric:

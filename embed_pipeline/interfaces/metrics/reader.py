@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,6 +17,7 @@ from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.domain.window import Allowance, RateLimit
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.ports.clock import Clock
+from embed_pipeline.telemetry.latency import Histogram
 from embed_pipeline.usecases.insight.coverage import quick_coverage
 from embed_pipeline.usecases.insight.forecast import Forecast, read_forecast
 from embed_pipeline.worker.context import Services
@@ -32,6 +33,7 @@ PATIENCE = timedelta(seconds=2)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueReading:
     counters: Mapping[str, int]
+    latencies: Sequence[Histogram]
     status: QueueStatus
     health: HealthReport
     switch: Switch
@@ -107,6 +109,7 @@ class Reader:
         now, due, allowance = jobs.now(), jobs.next_due(model=model), limiter.allowance()
         return QueueReading(
             counters=jobs.counters.read(),
+            latencies=jobs.counters.latencies(model=model),
             status=self._status(),
             health=jobs.health.report(),
             switch=jobs.switch.read(),

@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from embed_pipeline.settings.parsing.kinds import FOLDER, one_of
+from embed_pipeline.settings.parsing.kinds import FOLDER, one_of, pattern
 from embed_pipeline.settings.parsing.variables import Findings, parse, setting
+
+NAME = pattern(
+    "up to 40 lower-case letters, digits and underscores that start with a letter",
+    r"(?:[a-z][a-z0-9_]{0,39})?",
+)
 
 
 class Environment(StrEnum):
@@ -38,6 +43,13 @@ class GeneralSettings:
         "Which defaults apply: local = SQLite and the offline model, test = SQLite and the mock, "
         "production = Neo4j and OpenAI with nothing defaulted that could hurt.",
         default="local",
+    )
+    name: str | None = setting(
+        "EMBED_NAME",
+        NAME,
+        "The prefix of jobs, assets, resources, sensors, schedules and lanes in Dagster, for "
+        "several pipelines in one code location or one instance.",
+        shown="none",
     )
     home: Path = setting(
         "EMBED_HOME",

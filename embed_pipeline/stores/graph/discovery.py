@@ -100,7 +100,7 @@ class DiscoveryVerbs(LabelVerbs):
                 return [], None
             if missing > FEW:
                 return tx.missing_in_window(of=of, after=last or START, size=size, window=window)
-            page = tx.known(tx.statements.MISSING, of=of, after=last, size=size)
+            page = tx.known(tx.statements.MISSING, of=of, after=last, size=size, missing=missing)
             return page, page[-1].entity.uid if len(page) == size else None
 
         found: list[Entity] = []

@@ -67,8 +67,8 @@ class VectorVerbs(LabelVerbs):
             unchecked = ()
         there = [write for write in writes if write.uid in current]
         return WriteReport(
-            written=_uids(w for w in there if current[w.uid].texts == w.texts),
-            superseded=_uids(w for w in there if current[w.uid].texts != w.texts),
+            written=_uids(w for w in there if current[w.uid].text == w.text),
+            superseded=_uids(w for w in there if current[w.uid].text != w.text),
             gone=_uids(w for w in writes if w.uid not in current),
         )
 
@@ -97,7 +97,7 @@ def _write(
     unchecked: Sequence[VectorWrite],
     model: str,
 ) -> Current:
-    """Write the vectors whose entity still has the embedded texts, under its lock.
+    """Write the vectors whose entity still has the embedded text, under its lock.
 
     `unchecked` are all vectors of a call, before the first of them is written.
     """
@@ -110,7 +110,7 @@ def _write(
         for known in tx.lock_entities(_uids(writes), of=sorted(m.vector_property for m in others))
         if known.entity.is_valid
     }
-    landing = [w for w in writes if w.uid in locked and locked[w.uid].entity.texts == w.texts]
+    landing = [w for w in writes if w.uid in locked and locked[w.uid].entity.text == w.text]
     # This model has it now; the others may not.
     unmark = {w.uid for w in landing if has_vectors_of(locked[w.uid], others)}
     if landing:

@@ -1,4 +1,4 @@
-"""Switch, breakers, health, events and counters: what all workers of a queue share."""
+"""Switch, breakers and health: what all workers of a queue share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from embed_pipeline.domain.health import (
     report,
     silence_of,
 )
-from embed_pipeline.domain.job import Event, FailureRecord, JobId
+from embed_pipeline.domain.job import FailureRecord, JobId
 from embed_pipeline.domain.lease import silent_after
 from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.ports import queue_control as ports
@@ -227,24 +227,3 @@ def note_crash_loop(transaction: Transaction) -> None:
         HEALTH.save(transaction, replace(before, crash_loop=True))
         transaction.record("health.critical", reason="every run dies")
         transaction.announce("health.critical", reason="every run dies")
-
-
-class Events(ports.Events):
-    def __init__(self, database: QueueDatabase) -> None:
-        self._database = database
-
-    def recent(self, *, limit: int = 100, kind: str | None = None) -> tuple[Event, ...]:
-        found = self._database.read(lambda reading: reading.events(limit=limit, kind=kind))
-        return tuple(found)
-
-
-class Counters(ports.Counters):
-    def __init__(self, database: QueueDatabase) -> None:
-        self._database = database
-
-    def add(self, amounts: Mapping[str, int]) -> None:
-        if any(amounts.values()):
-            self._database.write(lambda transaction: transaction.count(**amounts))
-
-    def read(self) -> Mapping[str, int]:
-        return self._database.read(lambda reading: reading.counters())

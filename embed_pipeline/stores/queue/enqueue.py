@@ -6,9 +6,8 @@ import time
 import uuid
 from collections.abc import Sequence
 
-from embed_pipeline.domain.admission import Change, KnownJob, admit, changes_of
 from embed_pipeline.domain.job import Enqueued, JobId, JobKey, JobRequest
-from embed_pipeline.domain.transition import JobChanges
+from embed_pipeline.domain.transition import Change, JobChanges, KnownJob, admit, changes_of
 from embed_pipeline.stores.queue.transaction import Transaction
 
 

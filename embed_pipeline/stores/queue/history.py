@@ -1,16 +1,18 @@
-"""Looking back over the jobs of a queue, a page at a time."""
+"""Looking back: the jobs of a queue a page at a time, its events, and what it has counted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-from embed_pipeline.domain.job import EmbedJob, EntityUid, JobId, JobStatus
+from embed_pipeline.domain.job import EmbedJob, EntityUid, Event, JobId, JobStatus
 from embed_pipeline.ports import job_history as ports
+from embed_pipeline.ports import queue_control
 from embed_pipeline.ports.job_history import PAGE
 from embed_pipeline.stores.encoding import to_ms
 from embed_pipeline.stores.queue.job_table import JobReader
 from embed_pipeline.stores.queue.transaction import QueueDatabase
+from embed_pipeline.telemetry.latency import Histogram, histograms_of, is_latency
 
 EVERY = 2**62
 """A limit for all databases that no queue reaches."""
@@ -51,6 +53,33 @@ class JobHistory(ports.JobHistory):
 
     def _jobs(self, find: Callable[[JobReader], Sequence[EmbedJob]]) -> tuple[EmbedJob, ...]:
         return tuple(self._database.read(lambda reading: find(reading.jobs)))
+
+
+class Events(queue_control.Events):
+    def __init__(self, database: QueueDatabase) -> None:
+        self._database = database
+
+    def recent(self, *, limit: int = 100, kind: str | None = None) -> tuple[Event, ...]:
+        found = self._database.read(lambda reading: reading.events(limit=limit, kind=kind))
+        return tuple(found)
+
+
+class Counters(queue_control.Counters):
+    def __init__(self, database: QueueDatabase) -> None:
+        self._database = database
+
+    def add(self, amounts: Mapping[str, int]) -> None:
+        if any(amounts.values()):
+            self._database.write(lambda transaction: transaction.count(**amounts))
+
+    def read(self) -> Mapping[str, int]:
+        return {name: value for name, value in self._all().items() if not is_latency(name)}
+
+    def latencies(self, *, model: str) -> Sequence[Histogram]:
+        return histograms_of(self._all(), model=model)
+
+    def _all(self) -> Mapping[str, int]:
+        return self._database.read(lambda reading: reading.counters())
 
 
 def _page_start(job: EmbedJob | None, *, since: datetime | None) -> tuple[int, str]:

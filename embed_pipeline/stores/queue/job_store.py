@@ -28,7 +28,7 @@ from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.stores.queue import control, leased, maintenance
 from embed_pipeline.stores.queue.enqueue import enqueue, new_ids
-from embed_pipeline.stores.queue.history import JobHistory
+from embed_pipeline.stores.queue.history import Counters, Events, JobHistory
 from embed_pipeline.stores.queue.job_table import JobReader
 from embed_pipeline.stores.queue.lease import lease
 from embed_pipeline.stores.queue.maintenance import PAGE, page_by_page
@@ -48,8 +48,8 @@ class QueueJobStore(JobStore):
         self._switch = control.SwitchBoard(database)
         self._breakers = control.Breakers(database)
         self._health = control.Health(database, self._policy)
-        self._events = control.Events(database)
-        self._counters = control.Counters(database)
+        self._events = Events(database)
+        self._counters = Counters(database)
         self._history = JobHistory(database)
         self._named_leases = NamedLeases(database)
 
@@ -66,11 +66,11 @@ class QueueJobStore(JobStore):
         return self._health
 
     @property
-    def events(self) -> control.Events:
+    def events(self) -> Events:
         return self._events
 
     @property
-    def counters(self) -> control.Counters:
+    def counters(self) -> Counters:
         return self._counters
 
     @property

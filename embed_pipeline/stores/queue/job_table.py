@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.job import (
     EmbedJob,
     EntityUid,
@@ -27,7 +26,7 @@ from embed_pipeline.domain.job import (
     QueueStatus,
 )
 from embed_pipeline.domain.lease import Head, Lease, Tier
-from embed_pipeline.domain.transition import JobChanges
+from embed_pipeline.domain.transition import JobChanges, KnownJob
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.encoding import Document
 

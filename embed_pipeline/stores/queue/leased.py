@@ -16,6 +16,7 @@ from embed_pipeline.domain.transition import RetryPolicy, after_failure
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.queue import control
 from embed_pipeline.stores.queue.transaction import Transaction
+from embed_pipeline.telemetry.latency import LatencyKind, as_counters
 
 
 def extend(transaction: Transaction, lease: Lease, job_ids: Sequence[JobId]) -> LeaseResult:
@@ -59,6 +60,8 @@ def complete(
     if done:
         transaction.record("jobs.completed", owner=lease.owner, reason=reason, job_ids=done)
         transaction.count(jobs_completed=len(done))
+        if reason is None:  # otherwise no vector was written
+            _time(transaction, lease, done)
         control.note_success(transaction, count=len(done))
     if rest := _others(job_ids, done):
         # An earlier call whose acknowledgement was lost has completed these already.
@@ -103,6 +106,18 @@ def _note(transaction: Transaction, failures: Iterable[FailureRecord]) -> None:
     counted = [failure for failure in failures if failure.fail_code != ENTITY_GONE]
     if counted:
         control.note_failures(transaction, counted)
+
+
+def _time(transaction: Transaction, lease: Lease, done: Collection[JobId]) -> None:
+    """Count how long these jobs took, by the database's clock."""
+    now, ended = transaction.now, set(done)
+    durations: dict[str, list[float]] = {}
+    for job in lease.jobs:
+        if job.id in ended:
+            waited = (now - job.waits_since).total_seconds()
+            durations.setdefault(job.model, []).append(waited)
+    for model, seconds in durations.items():
+        transaction.count(**as_counters(LatencyKind.JOB, model, seconds))
 
 
 def _others(job_ids: Iterable[JobId], done: Collection[JobId]) -> list[JobId]:

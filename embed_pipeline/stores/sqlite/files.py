@@ -48,6 +48,8 @@ def _make_folder(path: Path) -> None:
 
 
 def _close_to_others(path: Path, mode: int) -> None:
+    if not hasattr(os, "geteuid"):  # Windows: files inherit the permissions of their folder
+        return
     with suppress(OSError):
         found = path.stat()
         if found.st_mode & _OTHERS and found.st_uid == os.geteuid():

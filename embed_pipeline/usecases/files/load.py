@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.telemetry import emit
 from embed_pipeline.usecases.entities.create import upsert_entities
-from embed_pipeline.usecases.files.formats import BadRow, format_of
+from embed_pipeline.usecases.files.columns import ColumnChoice, ColumnPlan
+from embed_pipeline.usecases.files.formats import BadRow, Row
+from embed_pipeline.usecases.files.source import open_source
 from embed_pipeline.worker.context import Services
 
 PAGE = 500
@@ -33,6 +35,8 @@ class LoadReport:
     """The first of the refused rows."""
     place: str = "line"
     """What the number of a bad row counts."""
+    ignored_columns: list[str] = field(default_factory=list)
+    """Columns that no property of the entities needs."""
 
     def bad_rows(self) -> list[str]:
         """A sentence for each bad row that is listed, and one for the others."""
@@ -41,29 +45,61 @@ class LoadReport:
         return [*listed, f"and {more:,} more, each with a line in the log"] if more else listed
 
 
-def load_file(
-    services: Services, path: Path, *, on_page: Callable[[LoadReport], None] = lambda report: None
-) -> LoadReport:
-    """Upsert the entities of a CSV, JSON Lines or Parquet file; loading it twice changes nothing.
+OnPage = Callable[[LoadReport], None]
 
-    One page of rows is in memory at a time, whatever the size of the file and of its rows.
+
+def load_file(
+    services: Services,
+    path: Path,
+    *,
+    columns: ColumnChoice | None = None,
+    file_format: str | None = None,
+    on_page: OnPage = lambda report: None,
+) -> LoadReport:
+    """Upsert the entities of a file; loading it twice changes nothing. `-` is standard input.
+
+    One page of rows is in memory at a time, whatever the size of a CSV or JSON Lines file.
     """
-    kind = format_of(path)
-    report = LoadReport(place=kind.place)
-    for page in _pages(kind.read(path, services.graph.mapping)):
+    with open_source(path, file_format=file_format) as (source, kind):
+        plan = ColumnPlan(columns or ColumnChoice(), services.graph.mapping, place=source.name)
+        rows = kind.read(source, plan.choose)
+        return load_rows(services, rows, plan, place=kind.place, cells=kind.cells, on_page=on_page)
+
+
+def load_rows(
+    services: Services,
+    rows: Iterable[Row | BadRow],
+    plan: ColumnPlan,
+    *,
+    place: str,
+    cells: bool = False,
+    on_page: OnPage = lambda report: None,
+) -> LoadReport:
+    report = LoadReport(place=place)
+    for page in _pages(rows):
+        if not report.rows:
+            _check_names(page, plan)
         report.rows += len(page)
-        bad = [row for row in page if isinstance(row, BadRow)]
+        read = [row if isinstance(row, BadRow) else plan.entity(row, cells=cells) for row in page]
+        bad = [row for row in read if isinstance(row, BadRow)]
         for row in bad:
             emit("load.row_refused", line=row.line, reason=row.reason)
         report.refused += len(bad)
         report.bad += bad[: MOST_LISTED - len(report.bad)]
-        _upsert(services, [row for row in page if isinstance(row, NewEntity)], report)
+        _upsert(services, [row for row in read if isinstance(row, NewEntity)], report)
         on_page(report)
+    report.ignored_columns = plan.ignored
     return report
 
 
-def _pages(rows: Iterable[NewEntity | BadRow]) -> Iterator[list[NewEntity | BadRow]]:
-    page: list[NewEntity | BadRow] = []
+def _check_names(page: Sequence[Row | BadRow], plan: ColumnPlan) -> None:
+    """Formats without a header are refused by the names that their first page has."""
+    if names := {name: None for row in page if isinstance(row, Row) for name in row.values}:
+        plan.choose(list(names))
+
+
+def _pages(rows: Iterable[Row | BadRow]) -> Iterator[list[Row | BadRow]]:
+    page: list[Row | BadRow] = []
     size = 0
     for row in rows:
         page.append(row)
@@ -75,11 +111,14 @@ def _pages(rows: Iterable[NewEntity | BadRow]) -> Iterator[list[NewEntity | BadR
         yield page
 
 
-def _size(row: NewEntity | BadRow) -> int:
+def _size(row: Row | BadRow) -> int:
     if isinstance(row, BadRow):
         return len(row.reason)
-    values = [row.name, *(value or "" for value in row.properties.values())]
-    return sum(len(value) if isinstance(value, str) else sum(map(len, value)) for value in values)
+    return sum(
+        len(value) if isinstance(value, str) else sum(len(str(item)) for item in value)
+        for value in row.values.values()
+        if isinstance(value, str | list)
+    )
 
 
 def _upsert(services: Services, entities: list[NewEntity], report: LoadReport) -> None:

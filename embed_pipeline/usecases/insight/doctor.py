@@ -13,7 +13,7 @@ from embed_pipeline.domain.check import CheckResult, note, ok, problem
 from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.diagnosis import Remedy
 from embed_pipeline.domain.window import Denied, Spent
-from embed_pipeline.errors import EXTRAS, EmbedPipelineError
+from embed_pipeline.errors import EXTRAS, EmbedPipelineError, install_command
 from embed_pipeline.settings import address_variables
 from embed_pipeline.usecases.insight.coverage import quick_coverage
 from embed_pipeline.usecases.insight.health import untaken_jobs
@@ -37,7 +37,7 @@ def extras() -> CheckResult:
     return note(
         "extras",
         f"not installed: {', '.join(missing)}; installed: {found or 'none'}",
-        f"pip install 'embed-pipeline[{','.join(missing)}]' if you need them",
+        f"{install_command(*missing)} if you need them",
     )
 
 

@@ -6,7 +6,9 @@ from embed_pipeline.domain.embedding import SearchResult, Vector
 from embed_pipeline.domain.window import Denied, Spent
 from embed_pipeline.errors import RateLimited, RequestError
 from embed_pipeline.ports.embedding_provider import Input
-from embed_pipeline.worker.admission import is_outdated, pause_all, record_usage
+from embed_pipeline.telemetry.latency import LatencyKind
+from embed_pipeline.telemetry.spans import span
+from embed_pipeline.worker.admission import ask, is_outdated, pause_all, record_usage
 from embed_pipeline.worker.context import Services
 
 
@@ -17,8 +19,11 @@ def search(
         raise RequestError("The query must not be empty.")
     (fitted,) = services.provider.fit([query])
     services.provider.get_ready()  # before taking a grant, which is valid only briefly
-    vector = _embed(services, fitted)
-    return services.graph.search(vector, model=services.model, limit=limit, entity_type=entity_type)
+    with services.timing(LatencyKind.SEARCH), span("search", model=services.model, limit=limit):
+        vector = _embed(services, fitted)
+        return services.graph.search(
+            vector, model=services.model, limit=limit, entity_type=entity_type
+        )
 
 
 def _embed(services: Services, fitted: Input) -> Vector:
@@ -33,7 +38,8 @@ def _embed(services: Services, fitted: Input) -> Vector:
         services.limiter.give_back(taken)
         raise RateLimited("The queue's database took too long to grant the request.")
     try:
-        answer = services.provider.embed([fitted.text])
+        with services.timing(LatencyKind.REQUEST):
+            answer = ask(services, [fitted.text])
     except RateLimited as error:
         pause_all(services.limiter, error)
         raise

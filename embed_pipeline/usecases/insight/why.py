@@ -26,7 +26,7 @@ def why(
     if key is not None:
         entity = services.graph.get_entity(key)
         return (
-            _diagnose(services, entity) if entity else diagnosis.unknown(f"has the key {key!r}"),
+            _explain(services, entity) if entity else diagnosis.unknown(f"has the key {key!r}"),
         )
     if name is None or not name.strip():
         raise RequestError("A name or a key must be given.")
@@ -36,14 +36,18 @@ def why(
     if not namesakes:
         return (diagnosis.unknown(f"is named {name!r}"),)
     valid = [entity for entity in namesakes if entity.is_valid]
-    return tuple(_diagnose(services, entity) for entity in valid or namesakes[:1])
+    return tuple(_explain(services, entity) for entity in valid or namesakes[:1])
+
+
+def _explain(services: Services, entity: Entity) -> Diagnosis:
+    return diagnosis.with_text_left_out(_diagnose(services, entity), entity)
 
 
 def _diagnose(services: Services, entity: Entity) -> Diagnosis:
     if not entity.is_valid:
         return diagnosis.deleted(entity)
     if not entity.text:
-        return diagnosis.without_text(entity, services.graph.mapping.text)
+        return diagnosis.without_text(entity, tuple(map(str, services.graph.mapping.text)))
     in_use = tuple(record.model for record in services.graph.models() if record.takes_vectors)
     if in_use and services.model not in in_use:
         return diagnosis.of_other_model(entity, configured=services.model, in_use=in_use)

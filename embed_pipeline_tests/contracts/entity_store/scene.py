@@ -14,9 +14,10 @@ from embed_pipeline.domain.embedding import (
     VectorWrite,
     WriteReport,
 )
-from embed_pipeline.domain.entity import Entity, NewEntity, TextValue
+from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import AuditCounts, Coverage, Labels
+from embed_pipeline.domain.recipe import TextValue
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline_tests.clocks import FakeClock
 

@@ -63,11 +63,18 @@ class WriteContract:
         self, store: EntityStore, backend: GraphBackend
     ) -> None:
         (entity,) = add(store, 1)
+        backend.set_text(uid(1), "observations", "fact one")
+
+        assert embed(store, entity).superseded == (uid(1),)
+
+    def test_values_that_make_the_same_text_supersede_nothing(
+        self, store: EntityStore, backend: GraphBackend
+    ) -> None:
+        (entity,) = add(store, 1)
         backend.set_text(uid(1), "observations", "fact 1")
 
-        # The text to embed is the same; the graph's values are not, and they are compared.
-        assert stored(store, uid(1)).version == entity.version
-        assert embed(store, entity).superseded == (uid(1),)
+        assert stored(store, uid(1)).texts != entity.texts
+        assert embed(store, entity).written == (uid(1),)
 
     def test_deleted_entities_are_gone(self, store: EntityStore, backend: GraphBackend) -> None:
         soft, hard, here = add(store, 1, 2, 3)

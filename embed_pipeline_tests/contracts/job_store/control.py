@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from datetime import timedelta
 
+import pytest
+
 from embed_pipeline.domain.breaker import GRAPH
 from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.health import HealthStatus
@@ -12,7 +14,8 @@ from embed_pipeline.domain.job import ENTITY_GONE, JobStatus
 from embed_pipeline.domain.lease import RefusalReason
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.ports.job_store import JobStore
-from embed_pipeline_tests.clocks import SECOND, FakeClock
+from embed_pipeline.telemetry.latency import Histogram, LatencyKind, as_counters
+from embed_pipeline_tests.clocks import MINUTE, SECOND, FakeClock
 from embed_pipeline_tests.contracts.job_store.scene import (
     MODEL,
     PERMANENT,
@@ -470,6 +473,15 @@ class EventsContract:
         assert [event.kind for event in store.events.recent(kind="jobs.leased")] == ["jobs.leased"]
 
 
+def latency(store: JobStore, kind: LatencyKind, *, model: str = MODEL) -> Histogram:
+    (found,) = (
+        each
+        for each in store.counters.latencies(model=model)
+        if (each.kind, each.model) == (kind, model)
+    )
+    return found
+
+
 class CountersContract:
     def test_counters_sum_over_all_handles(self, backend: QueueBackend, store: JobStore) -> None:
         store.counters.add({"requests": 2, "tokens": 100})
@@ -478,6 +490,52 @@ class CountersContract:
         counters = store.counters.read()
 
         assert (counters["requests"], counters["tokens"]) == (3, 100)
+
+    def test_latencies_sum_over_all_handles_and_are_not_among_the_counters(
+        self, backend: QueueBackend, store: JobStore
+    ) -> None:
+        quick = as_counters(LatencyKind.REQUEST, "ollama/a:b@2", [0.2, 0.21, 70.0])
+        store.counters.add({"requests": 3, **quick})
+        backend.open_store().counters.add(as_counters(LatencyKind.REQUEST, "ollama/a:b@2", [0.2]))
+
+        found = latency(store, LatencyKind.REQUEST, model="ollama/a:b@2")
+
+        assert store.counters.read() == {"requests": 3}
+        assert (found.counts[5], found.counts[-1], sum(found.counts)) == (3, 1, 4)
+        assert found.seconds == pytest.approx(70.61)
+        assert sum(latency(store, LatencyKind.WRITE).counts) == 0
+
+    def test_completed_jobs_are_timed_from_the_request_on(
+        self, store: JobStore, clock: FakeClock
+    ) -> None:
+        add_jobs(store, 3)
+        clock.advance(40 * SECOND)
+        lease = take(store, 3)
+        store.complete(lease, lease.job_ids[:1])
+        store.complete(lease, lease.job_ids[:1])
+        store.complete(lease, lease.job_ids[1:2], reason="superseded")
+        store.defer(lease, lease.job_ids[2:], error=TRANSIENT)
+        clock.advance(MINUTE)
+        again = take(store, 1)
+        store.complete(again, again.job_ids)
+
+        found = latency(store, LatencyKind.JOB)
+
+        assert (sum(found.counts), found.seconds) == (2, 40 + 100)
+        assert (found.counts[6], found.counts[7]) == (1, 1)  # up to 60 s, up to 300 s
+
+    def test_job_that_is_forced_is_timed_from_then_on(
+        self, store: JobStore, clock: FakeClock
+    ) -> None:
+        lease, job_id = leased_job(store)
+        store.complete(lease, [job_id])
+        clock.advance(60 * MINUTE)
+        store.enqueue([request("e1", force=True)])
+        clock.advance(SECOND)
+        again = take(store)
+        store.complete(again, again.job_ids)
+
+        assert latency(store, LatencyKind.JOB).seconds == 1
 
     def test_transitions_are_counted(self, store: JobStore) -> None:
         add_jobs(store, 3)

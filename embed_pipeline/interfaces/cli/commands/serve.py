@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Annotated
 
@@ -54,18 +55,30 @@ def metrics(
             return
         with _blocked(ENDINGS), serving(registry, host=host, port=port) as address:
             typer.echo(f"Metrics at {address}; Ctrl-C ends it.")
-            signal.sigwait(ENDINGS)
+            _wait()
         typer.echo("Stopped.")
 
 
 @contextmanager
 def _blocked(signals: Collection[signal.Signals]) -> Iterator[None]:
     """Blocked before the server's threads start, so that none of them takes the signal."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _wait() -> None:
+    if hasattr(signal, "sigwait"):
+        signal.sigwait(ENDINGS)
+        return
+    with suppress(KeyboardInterrupt):  # Windows, where only a sleep is interrupted
+        while True:
+            time.sleep(3600)
 
 
 def _report(problem: str) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 from pydantic import AliasChoices, Field, model_validator
 
-from embed_pipeline.domain.entity import NewEntity, TextValue
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.job import EntityUid
+from embed_pipeline.domain.recipe import TextValue
 from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments, Limit, Shape
 from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline.usecases.entities.force import DEFAULT_LIMIT, force_embedding

@@ -107,7 +107,8 @@ class Drivers:
 
 
 DRIVERS = Drivers()
-os.register_at_fork(after_in_child=DRIVERS.renew_lock)
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(after_in_child=DRIVERS.renew_lock)
 
 
 class DriverReference:

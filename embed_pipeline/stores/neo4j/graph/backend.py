@@ -138,7 +138,7 @@ class Neo4jGraphTransaction(GraphTransaction):
         found = self._collected(cypher.NEXT_WITH_LABELS, of=of, after=after, size=size)
         label, right, others = embedded_label(of), [], []
         for values in found:
-            if rows.is_right(values, label=label, model=model):
+            if rows.is_right(values, self._mapping, label=label, model=model):
                 right.append(values[0][0])
             else:
                 entity, facts, labels = values

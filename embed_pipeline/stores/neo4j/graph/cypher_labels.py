@@ -24,10 +24,19 @@ WHERE e:{marker}
 RETURN uid
 """
 
-# The scan is of labels alone: of all others nothing is read.
+# New nodes are the newest of their label: if those are all that is missing, nothing else is looked
+# at. Otherwise a scan of labels alone; of the others nothing is read.
 MISSING = """
-MATCH (e:{missing}) USING SCAN e:{entity}
-WHERE e.{key} > $after
+CALL () {{
+    MATCH (e:{entity}) USING SCAN e:{entity}
+    WITH e ORDER BY e DESC LIMIT 2000
+    WITH e WHERE NOT e:{embedded}|{nothing}|{excluded}
+    RETURN collect(e) AS newest
+}}
+UNWIND CASE WHEN size(newest) >= $missing THEN newest ELSE COLLECT {{
+    MATCH (e:{missing}) USING SCAN e:{entity} RETURN e
+}} END AS e
+WITH e WHERE e.{key} > $after AND NOT e:{marker}
 WITH e ORDER BY e.{key} LIMIT $size
 WITH {read}, {unmeasured}, {labels}
 RETURN collect([entity, facts, labels]) AS found

@@ -8,12 +8,13 @@ because a graph may hold several models.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import FIRST_PROPERTY, embedded_label
+from embed_pipeline.domain.recipe import MOST_RELATIONSHIPS, Direction, Neighbours
 
 MARKER, QUEUED = "NeedsEmbedding", "EmbeddingQueued"
 NOTHING, EXCLUDED = "NothingToEmbed", "EmbeddingExcluded"
@@ -110,7 +111,7 @@ def filled(statement: str, mapping: Collection, vector: str = FIRST_PROPERTY) ->
         entity_type=quoted(mapping.type_property),
         valid_to=quoted(mapping.valid_to),
         changed_at=quoted(mapping.changed_at) if mapping.changed_at else "",
-        read=f"[{_listed('e.' + quoted(name) for name in mapping.properties)}] AS entity",
+        read=f"[{_listed(_values(mapping))}] AS entity",
         facts=_FACTS.format(vector_value, model, version, dimensions) + " AS facts",
         all_facts=f"[v IN $vectors | {each}] AS facts",
         dimensions=dimensions,
@@ -121,6 +122,31 @@ def filled(statement: str, mapping: Collection, vector: str = FIRST_PROPERTY) ->
         embedded_at=quoted(names.embedded_at),
         truncated=quoted(names.truncated),
     )
+
+
+def _values(mapping: Collection) -> Iterator[str]:
+    """What is read of an entity: key, name, type, valid-to, then the parts of its text."""
+    fixed = (mapping.key, mapping.name_property, mapping.type_property, mapping.valid_to)
+    for part in (*fixed, *mapping.text):
+        yield f"e.{quoted(part)}" if isinstance(part, str) else _neighbours(part)
+
+
+def _neighbours(part: Neighbours) -> str:
+    """The values of an entity's neighbours, a list for each; null for too many relationships.
+
+    Only a CASE spares a server the walk over too many of them: the count is kept with the node.
+    """
+    left, right = "<" * (part.direction is Direction.IN), ">" * (part.direction is Direction.OUT)
+    hop = f"(e){left}-[:{quoted(part.relationship)}]-{right}"
+    values = ["n." + quoted(name) for name in part.properties]
+    first = ["n." + quoted(part.order_by)] if part.order_by else []
+    order = dict.fromkeys([*first, *values])
+    return f"""CASE WHEN COUNT {{ {hop}() }} > {MOST_RELATIONSHIPS} THEN null ELSE COLLECT {{
+    MATCH {hop}(n:{quoted(part.label)})
+    WHERE {" OR ".join(f"{value} IS NOT NULL" for value in values)}
+    WITH DISTINCT n ORDER BY {_listed(order)} LIMIT {part.limit}
+    RETURN [{_listed(values)}]
+}} END"""
 
 
 def _listed(parts: Iterable[str]) -> str:

@@ -23,9 +23,16 @@ from embed_pipeline.domain.embedding import (
     VectorWrite,
     embedded_label,
 )
-from embed_pipeline.domain.entity import Entity, TextValue, embedding_text, version_of
+from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import Labels
+from embed_pipeline.domain.recipe import (
+    TextPart,
+    TextValue,
+    embedding_text,
+    text_of_neighbours,
+    version_of,
+)
 from embed_pipeline.stores.encoding import INVALID_TIME
 from embed_pipeline.stores.graph.transaction import Change
 from embed_pipeline.stores.neo4j.driver.database import Row
@@ -41,16 +48,25 @@ from embed_pipeline.stores.neo4j.graph.mapping import (
 
 
 def entity_of(values: Sequence[Any], mapping: Collection) -> Entity:
-    """By position: uid, name, type, valid-to, then the mapping's texts."""
-    uid, name, entity_type, valid_to, *texts = values
-    assert len(texts) == len(mapping.text)
+    """By position: uid, name, type, valid-to, then the parts of the mapping's text."""
+    uid, name, entity_type, valid_to, *parts = values
+    texts = tuple(zip(mapping.text, parts, strict=True))
     return Entity(
         uid=EntityUid(uid),
         name=_as_text(name) or "",
         entity_type=_as_text(entity_type) or "",
-        texts=tuple(_text_of(text) for text in texts),
+        texts=tuple(_part_of(part, value) for part, value in texts),
         valid_to=None if valid_to is None else moment_of(valid_to) or INVALID_TIME,
+        html=mapping.html_positions,
+        left_out=tuple(str(p) for p, value in texts if value is None and p in mapping.neighbours),
     )
+
+
+def _part_of(part: TextPart, value: Any) -> TextValue:
+    """Neighbours arrive as a list for each; null stands for too many relationships."""
+    if isinstance(part, str):
+        return _text_of(value)
+    return text_of_neighbours(part, [[_text_of(one) for one in found] for found in value or ()])
 
 
 def facts_of(values: Sequence[Any] | None) -> VectorFacts | None:
@@ -75,15 +91,17 @@ def labels_of(values: Sequence[Any], *, of: Sequence[str]) -> Labels:
     )
 
 
-def is_right(values: Sequence[Any], *, label: str, model: str) -> bool:
+def is_right(values: Sequence[Any], mapping: Collection, *, label: str, model: str) -> bool:
     """Whether the entity is embedded, current and labelled so, by what is sent of it.
 
-    An audit meets mostly those: nothing is made of them.
+    An audit meets mostly those: of plain texts nothing is made.
     """
-    (_uid, _name, _type, valid_to, *texts), facts, (names, _reason) = values
+    entity, facts, (names, _reason) = values
+    (_uid, _name, _type, valid_to, *texts) = entity
     if names != [label] or not facts or facts[0] != model or valid_to is not None:
         return False
-    text = embedding_text(texts) if all(map(_is_plain, texts)) else ""
+    is_plain = not mapping.html and all(map(_is_plain, texts))
+    text = embedding_text(texts) if is_plain else entity_of(entity, mapping).text
     return bool(text) and facts[1] == version_of(text)
 
 
@@ -172,7 +190,11 @@ def _properties(entity: Entity, mapping: Collection) -> dict[str, TextValue]:
     return {
         mapping.name_property: entity.name,
         mapping.type_property: entity.entity_type or None,
-        **dict(zip(mapping.text, entity.texts, strict=True)),
+        **{
+            part: value
+            for part, value in zip(mapping.text, entity.texts, strict=True)
+            if isinstance(part, str)
+        },
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.job import (
     EmbedJob,
     EntityUid,
@@ -16,7 +15,7 @@ from embed_pipeline.domain.job import (
     JobStatus,
 )
 from embed_pipeline.domain.lease import Head, Lease, Tier
-from embed_pipeline.domain.transition import JobChanges
+from embed_pipeline.domain.transition import JobChanges, KnownJob
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.encoding import STATUSES, failure_fields, to_ms
 from embed_pipeline.stores.neo4j.queue import rows

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.job import (
     EmbedJob,
     Event,
@@ -19,7 +18,7 @@ from embed_pipeline.domain.job import (
     JobKey,
     JobRequest,
 )
-from embed_pipeline.domain.transition import JobChanges
+from embed_pipeline.domain.transition import JobChanges, KnownJob
 from embed_pipeline.stores.encoding import (
     EPOCH,
     FIRST_MS,

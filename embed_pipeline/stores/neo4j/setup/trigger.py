@@ -107,7 +107,7 @@ def trigger_statement(mapping: Collection, models: Iterable[ModelRecord]) -> str
     """Names are validated identifiers, so they can stand between quotes."""
     records = tuple(models)
     vectors = [record.vector_property for record in records] or [FIRST_PROPERTY]
-    properties = dict.fromkeys((mapping.key, *mapping.text, mapping.valid_to, *vectors))
+    properties = dict.fromkeys((mapping.key, *mapping.text_properties, mapping.valid_to, *vectors))
     labels = (mapping.label, *(record.embedded_label for record in records))
     return MARK_CHANGED.format(
         properties=_listed(properties),

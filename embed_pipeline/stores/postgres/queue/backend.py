@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from psycopg import Cursor
 from psycopg.rows import DictRow, RowFactory, dict_row, tuple_row
 
-from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.job import JobId, JobKey, JobRequest
 from embed_pipeline.domain.lease import Head
+from embed_pipeline.domain.transition import KnownJob
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.stores.config import Server
 from embed_pipeline.stores.encoding import from_us, to_ms

@@ -9,8 +9,8 @@ from functools import cache
 from types import NoneType
 from typing import Any
 
-from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.job import Again, EmbedJob, Event, JobKey
+from embed_pipeline.domain.transition import KnownJob
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.stores.encoding import (
     EPOCH,

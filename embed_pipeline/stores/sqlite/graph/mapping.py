@@ -25,7 +25,9 @@ def quoted(identifier: str) -> str:
 def saved_columns(mapping: Collection) -> tuple[str, ...]:
     """The properties that an entity is saved with, each once."""
     return tuple(
-        dict.fromkeys((mapping.key, mapping.name_property, mapping.type_property, *mapping.text))
+        dict.fromkeys(
+            (mapping.key, mapping.name_property, mapping.type_property, *mapping.text_properties)
+        )
     )
 
 
@@ -45,7 +47,7 @@ def filled(statement: str, mapping: Collection, vector: str = FIRST_PROPERTY) ->
         embedded=embedded,
         missing=quoted(f"embedding_missing{suffix}"),
         **{f"missing_{event}": quoted(f"embedding_missing{suffix}_{event}") for event in EVENTS},
-        texts=_listed(quoted(name) for name in mapping.text),
+        texts=_listed(quoted(name) for name in mapping.text_properties),
         facts="v.model AS model, v.version AS version, v.dimensions AS dimensions",
         labels=_LABELS.format(embedded=embedded),
         columns=_listed(columns),

@@ -22,9 +22,10 @@ from embed_pipeline.domain.embedding import (
     VectorWrite,
     embedded_label,
 )
-from embed_pipeline.domain.entity import Entity, TextValue, embedding_text
+from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import Labels
+from embed_pipeline.domain.recipe import TextValue, embedding_text
 from embed_pipeline.stores.encoding import INVALID_TIME, read_moment
 from embed_pipeline.stores.graph.transaction import Change
 from embed_pipeline.stores.sqlite.graph.mapping import saved_columns
@@ -41,6 +42,7 @@ def entity_of(row: sqlite3.Row, mapping: Collection) -> Entity:
         entity_type=_plain(entity_type),
         texts=tuple(_text_of(text) for text in texts),
         valid_to=None if valid_to is None else read_moment(valid_to) or INVALID_TIME,
+        html=mapping.html_positions,
     )
 
 
@@ -85,7 +87,7 @@ def saved_values(change: Change, mapping: Collection, *, now: int) -> tuple[obje
         mapping.key: entity.uid,
         mapping.name_property: entity.name,
         mapping.type_property: entity.entity_type or None,
-        **dict(zip(mapping.text, entity.texts, strict=True)),
+        **dict(zip(mapping.text_properties, entity.texts, strict=True)),
     }
     columns = (_stored(values[column]) for column in saved_columns(mapping))
     return (now, labels.marked, labels.nothing_to_embed, *columns)

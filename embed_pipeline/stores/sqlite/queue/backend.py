@@ -8,9 +8,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
-from embed_pipeline.domain.admission import KnownJob
 from embed_pipeline.domain.job import JobId, JobKey, JobRequest
 from embed_pipeline.domain.lease import Head
+from embed_pipeline.domain.transition import KnownJob
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.stores.encoding import to_ms
 from embed_pipeline.stores.queue.job_table import LeaseView

@@ -1,32 +1,34 @@
-"""CSV: a header with at least the name column; a cell that is a JSON list becomes a list."""
+"""CSV and TSV: a header, then rows. Encoding and separator are found by the beginning."""
 
 from __future__ import annotations
 
+import codecs
 import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from io import TextIOWrapper
-from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from embed_pipeline.domain.collection import Collection
-from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.errors import RequestError
-from embed_pipeline.usecases.files.formats.row import (
+from embed_pipeline.usecases.files.formats.table import (
     CELL_TOO_LONG,
     LONGEST_CELL,
     LONGEST_ROW,
     PIECE,
     ROW_TOO_LONG,
     BadRow,
+    Choose,
     Columns,
+    Row,
+    Source,
     Write,
-    check_columns,
-    entity_of,
-    readable,
 )
+
+SEPARATORS = ",;\t|"
+"""If two are equally frequent in the header, the first is taken."""
+
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class _RowTooLong(csv.Error):
@@ -39,8 +41,14 @@ class _Lines(Iterator[str]):
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._length = self._quotes = 0
+        self._first: str | None = None
         self.number = 0
         """Lines read so far; the csv reader does not count those that it never sees."""
+
+    def first(self) -> str:
+        """The first line, which is read again afterwards."""
+        self._first = next(self, "")
+        return self._first
 
     def start_row(self) -> None:
         self._length = self._quotes = 0
@@ -51,6 +59,9 @@ class _Lines(Iterator[str]):
         return self._quotes % 2 == 1
 
     def __next__(self) -> str:
+        if self._first:
+            line, self._first = self._first, None
+            return line
         line = self._file.readline(LONGEST_ROW - self._length + 1)
         if not line:
             raise StopIteration
@@ -68,25 +79,48 @@ class _Lines(Iterator[str]):
         self._quotes += part.count('"')
 
 
-def read_csv(path: Path, mapping: Collection) -> Iterator[NewEntity | BadRow]:
+def read_csv(source: Source, choose: Choose) -> Iterator[Row | BadRow]:
+    return _read(source, choose, SEPARATORS)
+
+
+def read_tsv(source: Source, choose: Choose) -> Iterator[Row | BadRow]:
+    return _read(source, choose, "\t")
+
+
+def _read(source: Source, choose: Choose, separators: str) -> Iterator[Row | BadRow]:
     csv.field_size_limit(LONGEST_CELL)
+    text = TextIOWrapper(source.file, newline="", encoding=_encoding(source))
     try:
-        with readable(path), path.open(newline="", encoding="utf-8-sig") as file:
-            lines = _Lines(file)
-            reader = csv.DictReader(lines, strict=True)
-            if not reader.fieldnames:
-                raise RequestError(f"{path} is empty: it needs a header and rows.")
-            check_columns(path, reader.fieldnames, mapping)
-            yield from _rows(reader, lines, mapping)
-    except UnicodeDecodeError as error:
-        raise RequestError(f"{path} is not UTF-8 text.") from error
+        lines = _Lines(text)
+        separator = _separator(lines.first(), separators)
+        reader = csv.DictReader(lines, delimiter=separator, strict=True)
+        if not reader.fieldnames:
+            raise RequestError(f"{source.name} is empty: it needs a header and rows.")
+        names = [name.strip() for name in reader.fieldnames]
+        reader.fieldnames = names
+        chosen = set(choose([name for name in names if name]))
+        yield from _rows(reader, lines, chosen)
+    except UnicodeError as error:
+        raise RequestError(f"{source.name} is not UTF-8 text.") from error
     except csv.Error as error:
-        raise RequestError(f"{path} has a header that is not CSV: {error}.") from error
+        raise RequestError(f"{source.name} has a header that is not CSV: {error}.") from error
+    finally:
+        text.detach()  # whoever opened the file closes it
 
 
-def _rows(
-    reader: csv.DictReader[str], lines: _Lines, mapping: Collection
-) -> Iterator[NewEntity | BadRow]:
+def _encoding(source: Source) -> str:
+    """Excel saves "Unicode text" as UTF-16, which begins with a mark."""
+    peek = getattr(source.file, "peek", None)
+    return "utf-16" if peek and peek(2)[:2] in _UTF16 else "utf-8-sig"
+
+
+def _separator(header: str, separators: str) -> str:
+    """The most frequent one outside of quotes."""
+    plain = "".join(header.split('"')[::2])
+    return max(separators, key=plain.count)
+
+
+def _rows(reader: csv.DictReader[str], lines: _Lines, chosen: set[str]) -> Iterator[Row | BadRow]:
     while True:
         lines.start_row()
         try:
@@ -104,39 +138,17 @@ def _rows(
                 return
             yield BadRow(line=lines.number, reason=reason)
         else:
-            yield _entity(row, mapping, lines.number)
+            yield _row(row, chosen, lines.number)
 
 
-def _entity(
-    row: dict[str | None, str | list[str] | None], mapping: Collection, line: int
-) -> NewEntity | BadRow:
+def _row(
+    row: dict[str | None, str | list[str] | None], chosen: set[str], line: int
+) -> Row | BadRow:
     if None in row:
         return BadRow(line=line, reason="has more cells than the header")
-    cells = {name: cell for name, cell in row.items() if name and isinstance(cell, str)}
-    if len(cells) < len(row):
+    if None in row.values():
         return BadRow(line=line, reason="has fewer cells than the header")
-    lists = set(mapping.text) - {mapping.name_property, mapping.type_property, mapping.key}
-    try:
-        values = {name: _cell(cell) if name in lists else cell for name, cell in cells.items()}
-    except ValueError as error:
-        return BadRow(line=line, reason=str(error))
-    return entity_of(values, mapping, line=line)
-
-
-def _cell(cell: str) -> object:
-    text = cell.strip()
-    if not text.startswith("["):
-        return text
-    try:
-        items = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"has a list that is not JSON: {error.msg}") from error
-    except (RecursionError, ValueError) as error:
-        # A list in lists, or a number: Python refuses to parse more than 4,300 digits.
-        raise ValueError("has a list with something else than strings") from error
-    if not all(isinstance(item, str) for item in items):
-        raise ValueError("has a list with something else than strings")
-    return items
+    return Row(line=line, values={name: row[name] for name in chosen})
 
 
 @contextmanager

@@ -1,50 +1,40 @@
-"""JSON Lines: an object per line, its properties the mapped ones."""
+"""JSON Lines: an object per line. Lines are decoded one by one, so a bad one costs no other."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
-from embed_pipeline.domain.collection import Collection
-from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.errors import RequestError
-from embed_pipeline.usecases.files.formats.row import (
+from embed_pipeline.usecases.files.formats.table import (
     LONGEST_ROW,
     PIECE,
     ROW_TOO_LONG,
     BadRow,
-    entity_of,
-    known_columns,
-    readable,
+    Choose,
+    Row,
+    Source,
 )
 
 
-def read_jsonl(path: Path, mapping: Collection) -> Iterator[NewEntity | BadRow]:
-    """Lines are decoded one by one, so a line that is not UTF-8 spoils no other."""
-    with readable(path), path.open("rb") as file:
-        number = 0
-        while line := file.readline(LONGEST_ROW + 1):
-            number += 1
-            if number == 1:
-                line = line.removeprefix(b"\xef\xbb\xbf")
-                _refuse_a_single_list(path, line)
-            if len(line) > LONGEST_ROW:
-                while line and not line.endswith(b"\n"):
-                    line = file.readline(PIECE)
-                yield BadRow(line=number, reason=ROW_TOO_LONG)
-            elif line.strip():
-                yield _entity(line, mapping, number)
+def read_jsonl(source: Source, _choose: Choose) -> Iterator[Row | BadRow]:
+    """No more than one line is in memory."""
+    file, number = source.file, 0
+    while line := file.readline(LONGEST_ROW + 1):
+        number += 1
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+            if line.lstrip().startswith(b"["):
+                raise RequestError(f"{source.name} is a JSON list: say --format json.")
+        if len(line) > LONGEST_ROW:
+            while line and not line.endswith(b"\n"):
+                line = file.readline(PIECE)
+            yield BadRow(line=number, reason=ROW_TOO_LONG)
+        elif line.strip():
+            yield _row(line, number)
 
 
-def _refuse_a_single_list(path: Path, line: bytes) -> None:
-    if line.lstrip().startswith(b"["):
-        raise RequestError(
-            f"{path} is a JSON list: write each of its objects on a line of its own."
-        )
-
-
-def _entity(line: bytes, mapping: Collection, number: int) -> NewEntity | BadRow:
+def _row(line: bytes, number: int) -> Row | BadRow:
     try:
         values = json.loads(line.decode())
     except UnicodeDecodeError:
@@ -58,6 +48,4 @@ def _entity(line: bytes, mapping: Collection, number: int) -> NewEntity | BadRow
         return BadRow(line=number, reason="has a number with too many digits")
     if not isinstance(values, dict):
         return BadRow(line=number, reason="is not a JSON object")
-    if unknown := sorted(values.keys() - known_columns(mapping)):
-        return BadRow(line=number, reason=f"has unmapped properties: {', '.join(unknown)}")
-    return entity_of(values, mapping, line=number)
+    return Row(line=number, values=values)

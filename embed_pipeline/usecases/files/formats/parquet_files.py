@@ -1,31 +1,28 @@
-"""Parquet: columns are the mapped properties, lists are lists. Needs pyarrow, an extra."""
+"""Parquet: only the columns that are needed are read. Needs pyarrow, an extra."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from embed_pipeline.domain.collection import Collection
-from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.errors import RequestError, package_missing
 from embed_pipeline.usecases.files.formats.parquet_pages import expansion
-from embed_pipeline.usecases.files.formats.row import (
+from embed_pipeline.usecases.files.formats.table import (
     CELL_TOO_LONG,
     LONGEST_CELL,
     LONGEST_ROW,
     ROW_TOO_LONG,
     BadRow,
+    Choose,
     Columns,
+    Row,
+    Source,
     Write,
-    check_columns,
-    entity_of,
-    readable,
 )
 
 BATCH = 16
@@ -41,35 +38,29 @@ MOST_ITEMS = 100_000_000
 TEXTS = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
 
 
-def read_parquet(path: Path, mapping: Collection) -> Iterator[NewEntity | BadRow]:
+def read_parquet(source: Source, choose: Choose) -> Iterator[Row | BadRow]:
     """A few rows in memory at a time, by their bytes; rows are numbered from 1."""
     pa = _pyarrow()
     try:
-        with (
-            readable(path),
-            path.open("rb") as file,
-            closing(_opened(pa, file)) as table,
-        ):
-            check_columns(path, table.schema_arrow.names, mapping)
-            _check_types(pa, path, table.schema_arrow)
+        with closing(_opened(pa, source.file)) as table:
+            chosen = choose(table.schema_arrow.names)
+            _check_types(pa, source, [table.schema_arrow.field(name) for name in chosen])
             number = 1
-            for batch in table.iter_batches(batch_size=BATCH):
-                yield from _entities(pa, batch, mapping, first=number)
+            for batch in table.iter_batches(batch_size=BATCH, columns=list(chosen)):
+                yield from _rows(pa, batch, first=number)
                 number += batch.num_rows
     except pa.ArrowInvalid as error:
         reason = str(error).partition(".")[0]
-        raise RequestError(f"{path} is no Parquet file, or is damaged: {reason}.") from error
+        raise RequestError(f"{source.name} is no Parquet file, or is damaged: {reason}.") from error
 
 
-def _entities(
-    pa: Any, batch: Any, mapping: Collection, *, first: int
-) -> Iterator[NewEntity | BadRow]:
+def _rows(pa: Any, batch: Any, *, first: int) -> Iterator[Row | BadRow]:
     """Sizes are checked before any value becomes a Python object."""
     types = str(batch.schema.types)
     is_dense = "dictionary" not in types and "view" not in types
     if is_dense and batch.nbytes <= LONGEST_CELL:
         for line, values in enumerate(batch.to_pylist(), first):
-            yield entity_of(values, mapping, line=line)
+            yield Row(line=line, values=values)
         return
     sizes = np.array([_sizes(pa, column) for column in batch.columns])
     cells, rows = sizes.max(axis=0).tolist(), sizes.sum(axis=0).tolist()
@@ -85,7 +76,7 @@ def _entities(
             size += rows[end]
             end += 1
         for line, values in enumerate(batch.slice(start, end - start).to_pylist(), first + start):
-            yield entity_of(values, mapping, line=line)
+            yield Row(line=line, values=values)
         start = end
 
 
@@ -108,10 +99,10 @@ def _numbers(array: Any) -> npt.NDArray[np.int64]:
     return numbers.astype(np.int64)
 
 
-def _check_types(pa: Any, path: Path, schema: Any) -> None:
+def _check_types(pa: Any, source: Source, columns: Sequence[Any]) -> None:
     """Refuse columns that can hold no text, and whose size only reading them would show."""
     refused = []
-    for field in schema:
+    for field in columns:
         kind = field.type
         if pa.types.is_list(kind) or pa.types.is_large_list(kind):
             kind = kind.value_type
@@ -122,7 +113,7 @@ def _check_types(pa: Any, path: Path, schema: Any) -> None:
             refused.append(field.name)
     if refused:
         raise RequestError(
-            f"{path} has columns that are neither strings nor lists of strings: "
+            f"{source.name} has columns that are neither strings nor lists of strings: "
             f"{', '.join(refused)}."
         )
 
@@ -147,7 +138,7 @@ def parquet_writer(file: BinaryIO, columns: Columns) -> Iterator[Write]:
         yield write
 
 
-def _opened(pa: Any, file: BinaryIO) -> Any:
+def _opened(pa: Any, file: IO[bytes]) -> Any:
     """Read in small buffers: by default pyarrow takes a whole row group into memory.
 
     Suspicious columns keep their strings in dictionaries. Otherwise one long string is copied for
@@ -168,7 +159,7 @@ def _opened(pa: Any, file: BinaryIO) -> Any:
     )
 
 
-def _is_suspicious(pa: Any, file: BinaryIO, chunk: Any) -> bool:
+def _is_suspicious(pa: Any, file: IO[bytes], chunk: Any) -> bool:
     if chunk.physical_type != "BYTE_ARRAY":
         return False
     is_list = "." in chunk.path_in_schema

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 LARGEST_PAGE = 256 * 1024 * 1024
 """Writers end a page at about a megabyte, or after one longer string. pyarrow reads whole pages."""
@@ -24,7 +24,7 @@ _DATA_PAGES = {0: (5, 2), 3: (8, 4)}
 _BYTE, _INTEGERS, _BINARY, _STRUCT = 3, (4, 5, 6), 8, 12
 
 
-def expansion(pa: Any, file: BinaryIO, chunk: Any, *, most_values: int | None = None) -> int:
+def expansion(pa: Any, file: IO[bytes], chunk: Any, *, most_values: int | None = None) -> int:
     """Most bytes that values from the dictionary can have when each is written out.
 
     `most_values`: no more of them are read at once. Raises ValueError for pages that are too large
@@ -43,7 +43,7 @@ def expansion(pa: Any, file: BinaryIO, chunk: Any, *, most_values: int | None = 
     return longest * (coded if most_values is None else min(coded, most_values))
 
 
-def _pages(file: BinaryIO, chunk: Any) -> Iterator[tuple[dict[int, Any], int]]:
+def _pages(file: IO[bytes], chunk: Any) -> Iterator[tuple[dict[int, Any], int]]:
     """Each page's header, and where its body begins."""
     starts = (chunk.dictionary_page_offset, chunk.data_page_offset)
     at = min(start for start in starts if start)
@@ -56,7 +56,7 @@ def _pages(file: BinaryIO, chunk: Any) -> Iterator[tuple[dict[int, Any], int]]:
         at += length + header[3]
 
 
-def _header(file: BinaryIO, at: int) -> tuple[dict[int, Any], int]:
+def _header(file: IO[bytes], at: int) -> tuple[dict[int, Any], int]:
     for most in _HEADERS:
         file.seek(at)
         with suppress(IndexError, RecursionError):
