@@ -98,6 +98,7 @@ def run_limits_of(settings: Settings) -> RunLimits:
         batch_size=queue.batch_size,
         concurrency=settings.provider.concurrency,
         heartbeat_interval=queue.heartbeat_interval,
+        drain_for=queue.run_for,
         retention=queue.retention,
         queue_depth=queue.depth,
         audit_for=queue.audit_for,

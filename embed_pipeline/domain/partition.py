@@ -32,6 +32,12 @@ class Labels:
     """It was marked, and a job of its text was queued since."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    entity: Entity
+    labels: Labels
+
+
 def labels_for(
     entity: Entity,
     facts: Mapping[str, VectorFacts | None],

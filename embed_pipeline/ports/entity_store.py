@@ -24,7 +24,7 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import AuditPage, AuditRecord, PartitionCounts
+from embed_pipeline.domain.partition import AuditPage, AuditRecord, Labelled, PartitionCounts
 
 
 class EntityStore(Protocol):
@@ -153,12 +153,11 @@ class EntityStore(Protocol):
         """
 
     @abstractmethod
-    def mark_nothing_to_embed(
-        self, uids: Sequence[EntityUid], *, model: str
-    ) -> tuple[EntityUid, ...]:
-        """Label the valid ones whose text is empty, under lock; an old vector and markers go.
+    def relabel(self, uids: Sequence[EntityUid]) -> tuple[Labelled, ...]:
+        """Label these entities as their properties say, under lock, and return them.
 
-        Returns those that have nothing to embed.
+        One whose vector is of an earlier text is marked. Of one without text an old vector and
+        the markers go. Those that are not there are left out.
         """
 
     # -- vectors ----------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from embed_pipeline.settings.groups.general import (
     Environment,
     GeneralSettings,
     LogSettings,
+    McpSettings,
     general_settings,
 )
 from embed_pipeline.settings.groups.profiles import ACCESS
@@ -43,6 +44,7 @@ GROUPS: Mapping[str, tuple[type, ...]] = {
     "Stores": (StoreSettings, QueueServer, GraphServer, Neo4jServer),
     "Entities of the graph": (EntitySettings,),
     "Stuck-job reaper": (ReaperSettings,),
+    "Agents over HTTP": (McpSettings,),
     "Logging": (LogSettings,),
 }
 """In the order of the documentation."""
@@ -68,6 +70,7 @@ class Settings:
     stores: StoreSettings
     entity: Collection
     logging: LogSettings
+    mcp: McpSettings
     name: str = ""
     """The prefix of everything that Dagster shows; empty without one."""
     reaper: ReaperSettings | None = None
@@ -124,5 +127,6 @@ def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
         stores=stores,
         entity=entity_mapping(environ, stores.graph, findings),
         logging=parse(LogSettings, environ, findings),
+        mcp=parse(McpSettings, environ, findings),
         reaper=reaper_settings(environ, findings),
     )

@@ -127,6 +127,9 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
             "Audited {count} entities: {marked} need an embedding, {repaired} labels were wrong.",
             ("count", "marked", "repaired", "complete"),
         ),
+        "entities.refreshed": EventKind(
+            INFO, "Queued {count} entities that were named.", ("count", "unchanged", "unknown")
+        ),
         "entities.queue_unavailable": EventKind(
             WARNING,
             "Entities were stored but not queued; discovery will queue them.",
@@ -189,6 +192,9 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         ),
         "message.refused": EventKind(
             WARNING, "Answered a message of an MCP client that cannot be read.", ("reason",)
+        ),
+        "request.refused": EventKind(
+            WARNING, "Refused an HTTP request of an MCP client: {reason}.", ("reason", "client")
         ),
         "tool.failed": EventKind(ERROR, "Tool {tool} failed because of a bug.", ("tool", *_ERROR)),
         "store.network_mount": EventKind(

@@ -8,7 +8,7 @@ from functools import partial
 
 from embed_pipeline.domain.embedding import ModelRecord, VectorDefect, defect_of
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import PartitionCounts, labels_for
+from embed_pipeline.domain.partition import Labelled, PartitionCounts, labels_for
 from embed_pipeline.stores.graph.models import GraphPart, find_model, property_of
 from embed_pipeline.stores.graph.transaction import (
     Change,
@@ -33,11 +33,10 @@ class LabelVerbs(GraphPart):
         parts = in_batches(sorted(queued), self._graph.entities_per_write)
         return sum(self._graph.write(partial(_exchange, queued=queued, uids=p)) for p in parts)
 
-    def mark_nothing_to_embed(
-        self, uids: Sequence[EntityUid], *, model: str
-    ) -> tuple[EntityUid, ...]:
-        seen = self._set_right(uids)
-        return tuple(one.entity.uid for one in seen if one.labels.nothing_to_embed)
+    def relabel(self, uids: Sequence[EntityUid]) -> tuple[Labelled, ...]:
+        return tuple(
+            Labelled(entity=one.entity, labels=one.labels) for one in self._set_right(uids)
+        )
 
     def _set_right(self, uids: Sequence[EntityUid]) -> list[Change]:
         """The labels of these entities, as their properties say under lock."""
