@@ -54,6 +54,14 @@ class EntityStore(Protocol):
         """Set valid-to on those that are valid; returns them."""
 
     @abstractmethod
+    def erase(self, uid: EntityUid, *, delete: bool = False) -> bool:
+        """Remove vectors and labels and exclude the entity forever, whatever is written to it.
+
+        `delete` removes the entity itself, and on Neo4j its relationships. False if it is not
+        there. A vector that is written meanwhile does not land.
+        """
+
+    @abstractmethod
     def get_entity(self, uid: EntityUid) -> Entity | None:
         """Also a soft-deleted one."""
 

@@ -125,9 +125,10 @@ def filled(statement: str, mapping: Collection, vector: str = FIRST_PROPERTY) ->
 
 
 def _values(mapping: Collection) -> Iterator[str]:
-    """What is read of an entity: key, name, type, valid-to, then the parts of its text."""
+    """What is read of an entity: key, name, type, valid-to, why it is excluded, then the parts of
+    its text."""
     fixed = (mapping.key, mapping.name_property, mapping.type_property, mapping.valid_to)
-    for part in (*fixed, *mapping.text):
+    for part in (*fixed, REASON, *mapping.text):
         yield f"e.{quoted(part)}" if isinstance(part, str) else _neighbours(part)
 
 

@@ -25,7 +25,7 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import Labels
+from embed_pipeline.domain.partition import ERASED, Labels
 from embed_pipeline.domain.recipe import (
     TextPart,
     TextValue,
@@ -48,8 +48,8 @@ from embed_pipeline.stores.neo4j.graph.mapping import (
 
 
 def entity_of(values: Sequence[Any], mapping: Collection) -> Entity:
-    """By position: uid, name, type, valid-to, then the parts of the mapping's text."""
-    uid, name, entity_type, valid_to, *parts = values
+    """By position: uid, name, type, valid-to, why excluded, then the parts of its text."""
+    uid, name, entity_type, valid_to, excluded, *parts = values
     texts = tuple(zip(mapping.text, parts, strict=True))
     return Entity(
         uid=EntityUid(uid),
@@ -57,6 +57,7 @@ def entity_of(values: Sequence[Any], mapping: Collection) -> Entity:
         entity_type=_as_text(entity_type) or "",
         texts=tuple(_part_of(part, value) for part, value in texts),
         valid_to=None if valid_to is None else moment_of(valid_to) or INVALID_TIME,
+        erased=excluded == ERASED,
         html=mapping.html_positions,
         left_out=tuple(str(p) for p, value in texts if value is None and p in mapping.neighbours),
     )
@@ -97,7 +98,7 @@ def is_right(values: Sequence[Any], mapping: Collection, *, label: str, model: s
     An audit meets mostly those: of plain texts nothing is made.
     """
     entity, facts, (names, _reason) = values
-    (_uid, _name, _type, valid_to, *texts) = entity
+    (_uid, _name, _type, valid_to, _excluded, *texts) = entity
     if names != [label] or not facts or facts[0] != model or valid_to is not None:
         return False
     is_plain = not mapping.html and all(map(_is_plain, texts))
