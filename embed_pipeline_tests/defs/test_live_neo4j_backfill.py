@@ -49,7 +49,7 @@ def on_neo4j(neo4j_queue: BedServer, neo4j_graph: BedServer) -> Opened:
 def test_foreign_graph_is_embedded_by_the_sensors_without_an_idle_second(
     on_neo4j: Opened, tmp_path: Path, print_line: Print
 ) -> None:
-    check_small_backfill(on_neo4j, tmp_path, 1_000, print_line)
+    check_small_backfill(on_neo4j, tmp_path, 2_000, print_line)
 
 
 @pytest.mark.scale
