@@ -134,13 +134,16 @@ class Pipeline:
         text: Sequence[str] = (),
         entity_type: str | None = None,
         key: str | None = None,
+        collection: str | None = None,
     ) -> LoadReport:
         """Store new and changed entities of a DataFrame, as `embed-pipeline load` does of a file.
 
         Arguments name columns; those left out are named as the mapped properties. The columns of
         `text` become the observations, in order. Other columns are ignored.
         """
-        columns = ColumnChoice(name=name, entity_type=entity_type, key=key, text=tuple(text))
+        columns = ColumnChoice(
+            name=name, entity_type=entity_type, key=key, text=tuple(text), collection=collection
+        )
         return load_frame(self._services, frame, columns)
 
     def delete_entities(self, uids: Sequence[EntityUid]) -> tuple[EntityUid, ...]:

@@ -15,6 +15,7 @@ from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
 
 DELETED, NO_KEY, ERASED = "deleted", "no_key", "erased"
+FILTERED, OTHER_COLLECTION = "filtered", "other_collection"
 """Why an entity is excluded."""
 
 
@@ -80,7 +81,14 @@ class PartitionCounts:
     """With a vector of the model; also one whose text has changed since."""
     nothing_to_embed: int = 0
     excluded: int = 0
+    unseen: int = 0
+    """Of the excluded: nodes of the label that have no usable key."""
     marked: int = 0
+
+    def __add__(self, other: PartitionCounts) -> PartitionCounts:
+        names = [count.name for count in fields(PartitionCounts)]
+        added = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return PartitionCounts(**added)
 
     @property
     def embeddable(self) -> int:
