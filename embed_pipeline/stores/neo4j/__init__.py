@@ -10,6 +10,7 @@ from functools import partial
 from embed_pipeline.domain.check import CheckResult, Condition
 from embed_pipeline.domain.embedding import ModelRecord
 from embed_pipeline.ports.clock import SystemClock
+from embed_pipeline.ports.graph_survey import GraphSurvey
 from embed_pipeline.stores.config import InitOptions, Location, Server, StoreConfig
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.neo4j.driver.database import (
@@ -22,7 +23,7 @@ from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
 from embed_pipeline.stores.neo4j.queue.adoption import sentences_on_jobs_left
 from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.setup import schema, trigger
+from embed_pipeline.stores.neo4j.setup import schema, survey, trigger
 from embed_pipeline.stores.neo4j.setup.doctor import diagnose_database
 from embed_pipeline.stores.neo4j.setup.labels import refuse_foreign_labels
 from embed_pipeline.stores.neo4j.setup.vector_index import VectorIndexSetup
@@ -87,6 +88,16 @@ def set_trigger(config: StoreConfig, *, install: bool) -> str:
         if not install:
             return trigger.drop_trigger(graph, system, config.mapping)
         return trigger.install_trigger(graph, system, config.mapping, _models(graph, config))
+
+
+def survey_graph(config: StoreConfig) -> GraphSurvey:
+    with closing(_database(config.graph, config)) as database:
+        return survey.survey(database)
+
+
+def give_keys(config: StoreConfig, label: str) -> int:
+    with closing(_database(config.graph, config)) as database:
+        return survey.give_keys(database, label)
 
 
 def _models(database: Neo4jDatabase, config: StoreConfig) -> tuple[ModelRecord, ...]:
