@@ -60,11 +60,11 @@ class TestSurvey:
             distinct=6,
             is_unique=True,
         )
-        assert (found["number"].types, found["number"].is_unique) == ({"INTEGER"}, True)
+        assert (found["number"].types, found["number"].is_unique) == (frozenset({"INTEGER"}), True)
         assert (found["genre"].distinct, found["genre"].is_unique) == (1, False)
         assert (found["body"].html, found["link"].opaque, found["title"].opaque) == (6, 6, 0)
-        assert (found["tags"].types, found["tags"].length) == ({"LIST<STRING>"}, 6.0)
-        assert (found["vector"].types, found["vector"].length) == ({"LIST<FLOAT>"}, 16.0)
+        assert (found["tags"].types, found["tags"].length) == (frozenset({"LIST<STRING>"}), 6.0)
+        assert (found["vector"].types, found["vector"].length) == (frozenset({"LIST<FLOAT>"}), 16.0)
         assert RelationshipFacts(
             type="WROTE", direction=Direction.IN, label="Author", nodes=6, relationships=6
         ) in (book.relationships)

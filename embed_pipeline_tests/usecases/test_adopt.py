@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 from embed_pipeline.domain.recipe import Direction
 from embed_pipeline.ports.graph_survey import (
@@ -21,12 +21,22 @@ STRING, INTEGER = frozenset({"STRING"}), frozenset({"INTEGER"})
 
 
 def key(name: str = "id", **more: Any) -> PropertyFacts:
-    given = {"filled": 100, "types": INTEGER, "distinct": 100, "is_unique": True} | more
+    given: dict[str, Any] = {
+        "filled": 100,
+        "types": INTEGER,
+        "distinct": 100,
+        "is_unique": True,
+    } | more
     return PropertyFacts(name=name, **given)
 
 
 def text(name: str, **more: Any) -> PropertyFacts:
-    given = {"filled": 100, "types": STRING, "length": 40.0, "is_unique": False} | more
+    given: dict[str, Any] = {
+        "filled": 100,
+        "types": STRING,
+        "length": 40.0,
+        "is_unique": False,
+    } | more
     return PropertyFacts(name=name, **given)
 
 
