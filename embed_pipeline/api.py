@@ -11,27 +11,38 @@ each. A worker embeds them: Dagster, or `embed-pipeline run`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from embed_pipeline import wiring
+from embed_pipeline.domain import embedding
 from embed_pipeline.domain.diagnosis import Diagnosis as Finding
 from embed_pipeline.domain.diagnosis import Reason, Remedy
-from embed_pipeline.domain.embedding import Created, Hit, SearchResult
+from embed_pipeline.domain.embedding import Created, Hit
 from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.usecases.entities import audit as audit_use_case
 from embed_pipeline.usecases.entities import create as create_use_case
+from embed_pipeline.usecases.entities import refresh as refresh_use_case
 from embed_pipeline.usecases.entities.audit import AuditReport
 from embed_pipeline.usecases.entities.create import CreateReport
+from embed_pipeline.usecases.entities.refresh import RefreshReport
+from embed_pipeline.usecases.files.columns import ColumnChoice
+from embed_pipeline.usecases.files.frames import load_frame
+from embed_pipeline.usecases.files.load import LoadReport
 from embed_pipeline.usecases.insight import search as search_use_case
 from embed_pipeline.usecases.insight import text as text_use_case
 from embed_pipeline.usecases.insight import why as why_use_case
 from embed_pipeline.usecases.insight.coverage import quick_coverage
 from embed_pipeline.usecases.insight.text import EntityText, Preview
 from embed_pipeline.worker.context import Services
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]  # imported where it is needed: it takes a second
 
 __all__ = [
     "AuditReport",
@@ -43,14 +54,32 @@ __all__ = [
     "EntityUid",
     "Finding",
     "Hit",
+    "LoadReport",
     "NewEntity",
     "Pipeline",
     "Preview",
     "Reason",
+    "RefreshReport",
     "Remedy",
     "SearchResult",
     "open_pipeline",
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchResult(embedding.SearchResult):
+    """Hits, best first; `searchable` of the `entities` that have a text have a vector."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each hit: score, name, type, key and text."""
+        import pandas as pd
+
+        columns = ("score", "name", "type", "key", "text")
+        rows = [
+            (hit.score, hit.entity.name, hit.entity.entity_type, hit.entity.uid, hit.entity.text)
+            for hit in self.hits
+        ]
+        return pd.DataFrame(rows, columns=list(columns))
 
 
 def open_pipeline(settings: Settings | Mapping[str, str] | None = None) -> Pipeline:
@@ -93,9 +122,33 @@ class Pipeline:
             services.jobs, services.graph, entities, model=services.model
         )
 
+    def upsert_frame(
+        self,
+        frame: pd.DataFrame,
+        *,
+        name: str | None = None,
+        text: Sequence[str] = (),
+        entity_type: str | None = None,
+        key: str | None = None,
+    ) -> LoadReport:
+        """Store new and changed entities of a DataFrame, as `embed-pipeline load` does of a file.
+
+        Arguments name columns; those left out are named as the mapped properties. The columns of
+        `text` become the observations, in order. Other columns are ignored.
+        """
+        columns = ColumnChoice(name=name, entity_type=entity_type, key=key, text=tuple(text))
+        return load_frame(self._services, frame, columns)
+
     def delete_entities(self, uids: Sequence[EntityUid]) -> tuple[EntityUid, ...]:
         """Soft-delete: they keep their vectors, but no search finds them. Returns those deleted."""
         return self._services.graph.soft_delete(uids)
+
+    def refresh(self, names: Iterable[str]) -> RefreshReport:
+        """Queue those of the named entities whose text has changed, however it was written.
+
+        A name is a key, or an exact name if no entity has that key. Works in pages of 500.
+        """
+        return refresh_use_case.refresh(self._services, names)
 
     def search(
         self, query: str, *, limit: int = 10, entity_type: str | None = None
@@ -105,7 +158,8 @@ class Pipeline:
         Scores are cosine similarities, from -1 to 1. Sends one request to the provider, within
         the budget that all workers share.
         """
-        return search_use_case.search(self._services, query, limit=limit, entity_type=entity_type)
+        found = search_use_case.search(self._services, query, limit=limit, entity_type=entity_type)
+        return SearchResult(hits=found.hits, searchable=found.searchable, entities=found.entities)
 
     def why(self, name: str | None = None, *, key: EntityUid | None = None) -> tuple[Finding, ...]:
         """Why an entity cannot be found, or when it will be; one finding for each namesake."""
@@ -122,6 +176,15 @@ class Pipeline:
     def coverage(self) -> Coverage:
         """From counts, in milliseconds at any size, and what the last complete audit found."""
         return quick_coverage(self._services)
+
+    def coverage_frame(self) -> pd.DataFrame:
+        """The counts of `coverage` as a table of one row, with model and percent."""
+        import pandas as pd
+
+        counted = self.coverage()
+        counts = {name: n for name, n in asdict(counted).items() if isinstance(n, int)}
+        row = {"model": self._services.model, **counts, "percent": counted.percent}
+        return pd.DataFrame([row])
 
     def audit(self) -> AuditReport:
         """Compare every entity with its vector, and mark what other programs changed.

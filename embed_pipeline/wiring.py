@@ -109,6 +109,7 @@ def run_limits_of(settings: Settings) -> RunLimits:
         batch_size=queue.batch_size,
         concurrency=settings.provider.concurrency,
         heartbeat_interval=queue.heartbeat_interval,
+        drain_for=queue.run_for,
         retention=queue.retention,
         queue_depth=queue.depth,
         audit_for=queue.audit_for,
@@ -146,7 +147,7 @@ def _store_config(
     return StoreConfig(
         home=settings.home,
         policy=policy_of(settings),
-        mapping=settings.entity,
+        collections=settings.collections,
         queue=_server(settings.stores.queue_server),
         graph=_server(settings.stores.graph_server),
         clock=clock,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
-from embed_pipeline.api import EntityUid, NewEntity, Pipeline, Reason, open_pipeline
+from embed_pipeline.api import EntityUid, NewEntity, Pipeline, Reason, SearchResult, open_pipeline
 from embed_pipeline.errors import ConfigurationError, RequestError
 from embed_pipeline.settings import load_settings
 from embed_pipeline_tests.interfaces.command_line import environment, run_program
@@ -53,6 +56,14 @@ def test_changed_text_queues_its_new_version_at_once(pipeline: Pipeline) -> None
 
     assert (changed.changed, changed.jobs.new_jobs) == (1, 1)
     assert (same.unchanged, same.jobs.new_jobs) == (1, 0)
+
+
+def test_named_entities_are_queued_if_another_program_changed_them(pipeline: Pipeline) -> None:
+    pipeline.create_entities([NewEntity(name="a")])
+
+    report = pipeline.refresh(["a", "nowhere"])
+
+    assert (report.queued, report.unknown_names) == (1, ["nowhere"])
 
 
 def test_text_and_preview_show_what_is_embedded(pipeline: Pipeline) -> None:
@@ -149,3 +160,54 @@ def test_the_page_names_every_call() -> None:
     calls = {name for name in vars(Pipeline) if not name.startswith("_")}
 
     assert {name for name in calls if f"`{name}(" not in PAGE.read_text()} == set()
+
+
+def test_frame_becomes_entities_and_hits_become_a_frame(
+    pipeline: Pipeline, variables: dict[str, str], tmp_path: Path
+) -> None:
+    frame = pd.DataFrame(
+        {
+            "id": [1.0, 2.0, None],
+            "title": ["a", None, 1984],
+            "tags": [np.array(["x", "y"]), None, ["z"]],
+            "day": [pd.Timestamp("2026-01-01"), None, pd.Timestamp("2026-01-03")],
+            7: [1, 2, 3],
+        },
+        index=["p", "q", "r"],
+    )
+
+    report = pipeline.upsert_frame(frame, name="title", text=["tags", "day"], key="id")
+    embed(variables, tmp_path)
+    found = pipeline.search("x").to_frame()
+
+    assert (report.created, report.new_jobs, report.ignored_columns) == (2, 2, ["7"])
+    assert report.bad_rows() == ["row 1: has no title"]
+    assert pipeline.text(key=EntityUid("1")).text == "a\nx\ny\n2026-01-01T00:00:00"
+    assert list(found.columns) == ["score", "name", "type", "key", "text"]
+    assert sorted(found["name"]) == ["1984", "a"]
+    assert pipeline.coverage_frame()[["embedded", "percent"]].values.tolist() == [[2, 100.0]]
+
+
+def test_frame_without_the_named_column_is_refused(pipeline: Pipeline) -> None:
+    with pytest.raises(RequestError, match="The frame has no column 'name'; it has: title"):
+        pipeline.upsert_frame(pd.DataFrame({"title": ["a"]}))
+
+
+def test_search_without_hits_is_a_frame_without_rows() -> None:
+    assert SearchResult().to_frame().shape == (0, 5)
+
+
+def test_the_notebook_runs_from_top_to_bottom(tmp_path: Path) -> None:
+    """Its cells in order, as the kernel would run them: they use nothing but Python."""
+    cells = json.loads((EXAMPLES / "frames.ipynb").read_text())["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    check = "assert (report.created, changed.changed, changed.new_jobs) == (3, 1, 1)\n"
+    check += "assert hits['name'][0] == 'Roadside Picnic', hits\n"
+
+    run_python("-c", "\n".join([*code, check]), env=environment(tmp_path / "home"), cwd=tmp_path)
+
+
+def test_the_notebook_is_stored_without_outputs() -> None:
+    cells = json.loads((EXAMPLES / "frames.ipynb").read_text())["cells"]
+
+    assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)

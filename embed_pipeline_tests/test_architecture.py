@@ -43,7 +43,7 @@ HOMES = {
     "tiktoken": {"providers.tokens"},
     "tokenizers": {"providers.local"},
     "psycopg": {"reaper", "stores.postgres"},
-    "pandas": {"usecases.insight.daily_report"},
+    "pandas": {"usecases.insight.daily_report", "api"},
     "prometheus_client": {"interfaces.metrics"},
     "pyarrow": {"usecases.files"},
     "openpyxl": {"usecases.files"},
@@ -55,6 +55,7 @@ HOMES = {
     "opentelemetry": {"telemetry.spans"},
     "pydantic": {"settings", "defs", "interfaces.mcp"},
     "dotenv": {"settings"},
+    "yaml": {"settings"},
     "certifi": {"settings"},
     "pydantic_core": {"providers.openai"},
 }

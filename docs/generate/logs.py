@@ -105,6 +105,8 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "tokens": "Tokens sent to the provider.",
         "tool": "The tool that was called.",
         "truncated": "Texts that were cut to the provider's limit.",
+        "unchanged": "How many have the vector of their text.",
+        "unknown": "How many names no entity has.",
         "until": "When it ends.",
         "worker_id": "Who holds or held the lease; in Dagster the id of the run.",
         "workers": "The workers that hold or held the jobs.",

@@ -6,6 +6,7 @@ resources each job brings along; everything else is named with the pipeline's pr
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -22,6 +23,9 @@ LANES = ["embed", "recovery", "maintenance", "observation", "control", "reaper"]
 
 PIPELINE = "embed_pipeline/pipeline"
 """Whose run it is. Sensors count, and prune_history deletes, only the runs of their pipeline."""
+
+AFTER_DRAIN = timedelta(minutes=6)
+"""For the last batch of a run: requests that time out, vectors that wait for the graph."""
 
 _DEFINITION = re.compile(
     r"\b(?:embed|recover_stale|discover|resume|retry_failed|force_embedding)_job\b"
@@ -78,6 +82,11 @@ class Pipeline:
     def running(self) -> bool:
         """Whether sensors and schedules are on from the start."""
         return self.settings.environment is not Environment.TEST
+
+    @property
+    def embed_runtime(self) -> int:
+        """Seconds after which Dagster ends an embed run: it may have to start and to wait first."""
+        return int((self.settings.queue.run_for + AFTER_DRAIN).total_seconds())
 
     @cached_property
     def resources(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
 
 DELETED, NO_KEY = "deleted", "no_key"
+FILTERED, OTHER_COLLECTION = "filtered", "other_collection"
 """Why an entity is excluded."""
 
 
@@ -30,6 +31,12 @@ class Labels:
     marked: bool = False
     queued: bool = False
     """It was marked, and a job of its text was queued since."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    entity: Entity
+    labels: Labels
 
 
 def labels_for(
@@ -72,7 +79,14 @@ class PartitionCounts:
     """With a vector of the model; also one whose text has changed since."""
     nothing_to_embed: int = 0
     excluded: int = 0
+    unseen: int = 0
+    """Of the excluded: nodes of the label that have no usable key."""
     marked: int = 0
+
+    def __add__(self, other: PartitionCounts) -> PartitionCounts:
+        names = [count.name for count in fields(PartitionCounts)]
+        added = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return PartitionCounts(**added)
 
     @property
     def embeddable(self) -> int:

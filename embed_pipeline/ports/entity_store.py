@@ -24,13 +24,17 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import AuditPage, AuditRecord, PartitionCounts
+from embed_pipeline.domain.partition import AuditPage, AuditRecord, Labelled, PartitionCounts
 
 
 class EntityStore(Protocol):
     @property
     @abstractmethod
-    def mapping(self) -> Collection: ...
+    def collections(self) -> tuple[Collection, ...]:
+        """In the order of their registration: the first has bare keys as uids."""
+
+    def collection_of(self, entity: Entity) -> Collection:
+        return next(one for one in self.collections if one.name == entity.collection)
 
     # -- entities ---------------------------------------------------------------------------
 
@@ -105,6 +109,10 @@ class EntityStore(Protocol):
         """
 
     @abstractmethod
+    def is_before(self, first: EntityUid, second: EntityUid) -> bool:
+        """Whether a walk by key meets the first uid before the second."""
+
+    @abstractmethod
     def cursor(self, name: str) -> EntityUid | None:
         """Where a named walk stopped last time."""
 
@@ -119,6 +127,10 @@ class EntityStore(Protocol):
 
         It is what the labels say: a change of another program counts once an audit has met it.
         """
+
+    @abstractmethod
+    def counts_by_collection(self, *, model: str) -> Mapping[str, PartitionCounts]:
+        """The same, by the name of the collection."""
 
     @abstractmethod
     def audit_page(
@@ -153,12 +165,11 @@ class EntityStore(Protocol):
         """
 
     @abstractmethod
-    def mark_nothing_to_embed(
-        self, uids: Sequence[EntityUid], *, model: str
-    ) -> tuple[EntityUid, ...]:
-        """Label the valid ones whose text is empty, under lock; an old vector and markers go.
+    def relabel(self, uids: Sequence[EntityUid]) -> tuple[Labelled, ...]:
+        """Label these entities as their properties say, under lock, and return them.
 
-        Returns those that have nothing to embed.
+        One whose vector is of an earlier text is marked. Of one without text an old vector and
+        the markers go. Those that are not there are left out.
         """
 
     # -- vectors ----------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from embed_pipeline.domain.collection import Collection
 from embed_pipeline.errors import ConfigurationError
-from embed_pipeline.settings.groups.entity import EntitySettings, entity_mapping
+from embed_pipeline.settings.groups.collections import CollectionSettings, collections_of
+from embed_pipeline.settings.groups.entity import EntitySettings
 from embed_pipeline.settings.groups.general import (
     NAME,
     Environment,
@@ -41,7 +42,7 @@ GROUPS: Mapping[str, tuple[type, ...]] = {
     "Queue": (QueueSettings,),
     "Embedding provider": (ProviderSettings, *ACCESS.values()),
     "Stores": (StoreSettings, QueueServer, GraphServer, Neo4jServer),
-    "Entities of the graph": (EntitySettings,),
+    "Entities of the graph": (CollectionSettings, EntitySettings),
     "Stuck-job reaper": (ReaperSettings,),
     "Logging": (LogSettings,),
 }
@@ -66,7 +67,8 @@ class Settings:
     queue: QueueSettings
     provider: ProviderSettings
     stores: StoreSettings
-    entity: Collection
+    collections: tuple[Collection, ...]
+    """Of the file, or the environment's single one; in the order of the file."""
     logging: LogSettings
     name: str = ""
     """The prefix of everything that Dagster shows; empty without one."""
@@ -122,7 +124,7 @@ def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
         queue=queue,
         provider=provider,
         stores=stores,
-        entity=entity_mapping(environ, stores.graph, findings),
+        collections=collections_of(environ, stores.graph, findings),
         logging=parse(LogSettings, environ, findings),
         reaper=reaper_settings(environ, findings),
     )

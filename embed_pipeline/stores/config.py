@@ -51,7 +51,7 @@ class StoreConfig:
 
     home: Path
     policy: QueuePolicy
-    mapping: Collection
+    collections: tuple[Collection, ...]
     queue: Server | None = None
     graph: Server | None = None
     clock: Clock | None = None

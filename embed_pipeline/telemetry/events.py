@@ -127,6 +127,9 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
             "Audited {count} entities: {marked} need an embedding, {repaired} labels were wrong.",
             ("count", "marked", "repaired", "complete"),
         ),
+        "entities.refreshed": EventKind(
+            INFO, "Queued {count} entities that were named.", ("count", "unchanged", "unknown")
+        ),
         "entities.queue_unavailable": EventKind(
             WARNING,
             "Entities were stored but not queued; discovery will queue them.",

@@ -104,7 +104,8 @@ def sort_jobs(batch: LeasedBatch) -> SortedJobs:
 
 def _label_empty(services: Services, found: SortedJobs) -> None:
     uids = [job.entity_uid for job in found.empty]
-    labelled = services.graph.mark_nothing_to_embed(uids, model=services.model) if uids else ()
+    relabelled = services.graph.relabel(uids) if uids else ()
+    labelled = {one.entity.uid for one in relabelled if one.labels.nothing_to_embed}
     found.refilled = [job for job in found.empty if job.entity_uid not in labelled]
     found.empty = [job for job in found.empty if job.entity_uid in labelled]
 
@@ -151,7 +152,7 @@ def supersede(batch: LeasedBatch, tasks: list[Task]) -> None:
 def _queue_current(services: Services, tasks: list[Task]) -> None:
     emptied = [task.entity.uid for task in tasks if not task.entity.text]
     if emptied:
-        services.graph.mark_nothing_to_embed(emptied, model=services.model)
+        services.graph.relabel(emptied)
     versions = {task.entity.uid: task.entity.version for task in tasks if task.entity.text}
     if not versions:
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,11 @@ class Pipeline:
     def rebuild(self) -> None:
         """Build the definitions again, after a test has replaced something that they use."""
         self.definitions = build_definitions(self.settings)
+
+    def change_queue(self, **values: Any) -> None:
+        """Settings that no environment can have, to save the time that they would take."""
+        self.settings = replace(self.settings, queue=replace(self.settings.queue, **values))
+        self.rebuild()
 
     @property
     def pending(self) -> int:

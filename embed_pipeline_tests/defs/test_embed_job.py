@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -230,6 +231,22 @@ def test_run_stops_leasing_when_its_time_is_up(pipeline: Pipeline) -> None:
     assert metadata_of(result, "embed_batch")["ended because"] == "its time was up"
     assert status.processing == 0
     assert status.pending >= 3
+
+
+def test_time_of_a_run_is_the_settings_and_dagster_waits_longer(
+    build: Build, pipeline: Pipeline
+) -> None:
+    pipeline.change_queue(run_for=timedelta(0))
+    pipeline.create("a")
+
+    shown = metadata_of(
+        pipeline.run("embed_job", {"lease_batch": {"batch_size": 1}}), "embed_batch"
+    )
+
+    longer = build(EMBED_RUN_SECONDS="900").definitions.resolve_job_def("embed_job")
+    assert shown["ended because"] == "its time was up"
+    assert longer.tags["dagster/max_runtime"] == str(900 + 360)
+    assert build().definitions.resolve_job_def("embed_job").tags["dagster/max_runtime"] == "600"
 
 
 @pytest.mark.parametrize("size", [0, -1])

@@ -147,11 +147,9 @@ def test_finished_runs_and_other_jobs_are_not_counted(
 
 
 @pytest.fixture
-def a_minute_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def a_minute_later(pipeline: Pipeline) -> None:
     """For the sensor: every run that was created before now has had its time to arrive."""
-    monkeypatch.setattr(
-        "embed_pipeline.defs.embed.queue_sensor.STARTUP_TIME", timedelta(minutes=-1)
-    )
+    pipeline.change_queue(run_arrival=timedelta(minutes=-1))
 
 
 @pytest.mark.usefixtures("a_minute_later")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -304,3 +306,29 @@ def test_another_model_than_the_graphs_is_refused_with_what_to_do(
 
     assert (answer.code, answer.out) == (1, "")
     assert "The graph is embedded with mock/mock@64, the settings say mock/other@64" in answer.err
+
+
+def test_refresh_queues_what_changed_by_key_name_and_standard_input(
+    cli: CommandLine, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(services, "embedded", "changed")
+    cli("run")
+    add_to_graph_only(services, NewEntity(name="unknown to the queue"))
+    changed = services.graph.find_by_name("changed")[0]
+    services.graph.upsert_entities(
+        [NewEntity(uid=changed.uid, name="changed by name")], model=services.model
+    )
+    monkeypatch.setattr(sys, "stdin", io.StringIO("unknown to the queue\n\n"))
+
+    answer = cli("refresh", changed.uid, "embedded", "-", "--json")
+
+    assert answer.code == 0
+    assert (answer.json["queued"], answer.json["unchanged"], answer.json["unknown"]) == (2, 1, 0)
+    assert services.jobs.get_queue_status().pending == 2
+
+
+def test_refresh_of_an_unknown_name_exits_with_1_and_names_it(cli: CommandLine) -> None:
+    answer = cli("refresh", "nowhere")
+
+    assert answer.code == 1
+    assert ["unknown", "names", "nowhere"] in [line.split() for line in answer.out.splitlines()]

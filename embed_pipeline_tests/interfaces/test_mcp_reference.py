@@ -60,7 +60,12 @@ def test_every_schema_is_valid_closed_and_has_its_words(name: str) -> None:
 def test_only_tools_that_change_data_say_so() -> None:
     changing = {name for name, tool in listed().items() if not tool["annotations"]["readOnlyHint"]}
 
-    assert changing == {"create_entities", "force_generate_embedding", "retry_failed_jobs"}
+    assert changing == {
+        "create_entities",
+        "refresh_entities",
+        "force_generate_embedding",
+        "retry_failed_jobs",
+    }
 
 
 def test_only_a_search_with_a_remote_provider_leaves_the_machine() -> None:

@@ -13,6 +13,7 @@ import pytest
 from mcp import MCPError
 
 from embed_pipeline import wiring
+from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.domain.health import HealthReport
 from embed_pipeline.errors import StoreBusy
 from embed_pipeline.interfaces.mcp.server import server_for
@@ -72,6 +73,16 @@ class TestCreateAndSearch:
 
         assert (again.facts["created"], again.facts["entities"][0]["existing"]) == (0, True)
         assert "1 existed before" in again.sentence
+
+    def test_named_entities_are_queued_if_they_have_changed(
+        self, agent: Conversation, services: Services
+    ) -> None:
+        services.graph.create_entities([NewEntity(name="a")], model=services.model)
+
+        first = agent.call("refresh_entities", entities=["a", "nowhere"])
+
+        assert (first.facts["queued"], first.facts["unknown_names"]) == (1, ["nowhere"])
+        assert first.sentence == "1 queued, 0 unchanged, 1 unknown."
 
     def test_type_is_taken_in_the_spelling_of_the_graph_too(self, agent: Conversation) -> None:
         agent.call("create_entities", entities=[{"name": "a", "entityType": "Thing"}])

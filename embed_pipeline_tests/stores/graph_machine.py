@@ -77,7 +77,7 @@ class GraphMachine(RuleBasedStateMachine):
 
     @rule(number=NUMBERS)
     def find_empty(self, number: int) -> None:
-        self.store.mark_nothing_to_embed([uid(number)], model=MODEL)
+        self.store.relabel([uid(number)])
 
     @rule(number=NUMBERS)
     def ask_for_versions(self, number: int) -> None:

@@ -42,8 +42,10 @@ class LeaseConfig(dg.Config):
 
 class EmbedConfig(dg.Config):
     # Without bounds: Dagster checks them only when the op starts, and by then jobs are leased.
-    drain_seconds: int = Field(
-        default=240, description="How long this run continues to lease new batches."
+    drain_seconds: int | None = Field(
+        default=None,
+        description="How long this run continues to lease new batches; by default"
+        " EMBED_RUN_SECONDS.",
     )
     batch_size: int | None = Field(
         default=None,
@@ -108,7 +110,9 @@ def embed_batch(
     services: dg.ResourceParam[Services],
     names: dg.ResourceParam[Names],
 ) -> int:
-    deadline = Deadline(services.clock, limit=timedelta(seconds=config.drain_seconds))
+    given = config.drain_seconds
+    limit = services.run_limits.drain_for if given is None else timedelta(seconds=given)
+    deadline = Deadline(services.clock, limit=limit)
     report = drain(
         services, owner=leased.owner, first=leased, limit=config.batch_size, deadline=deadline
     )
@@ -127,7 +131,7 @@ def embed_job_of(pipeline: Pipeline) -> dg.JobDefinition:
     def embed() -> None:
         embed_batch(lease_batch(recover_stale()).leased)
 
-    return pipeline.job(embed, "embed_job", lane="embed", max_runtime=600)
+    return pipeline.job(embed, "embed_job", lane="embed", max_runtime=pipeline.embed_runtime)
 
 
 def recover_stale_job_of(pipeline: Pipeline) -> dg.JobDefinition:

@@ -26,10 +26,8 @@ from embed_pipeline.defs.polling import (
 )
 from embed_pipeline.domain.transition import RetryPolicy
 from embed_pipeline.ports.clock import SystemClock
+from embed_pipeline.settings import QueueSettings
 from embed_pipeline.usecases.queue.readiness import check_readiness
-
-STARTUP_TIME = timedelta(minutes=1)
-"""How long a run may take to start and lease jobs. On an idle machine it takes seconds."""
 
 FORGIVEN = 1
 """One run may fail by chance. From the second failure in a row on, the next run waits."""
@@ -45,7 +43,6 @@ MOST_RUNS_READ = 50
 
 def embed_queue_sensor_of(pipeline: Pipeline, embed_job: dg.JobDefinition) -> dg.SensorDefinition:
     parts = [pipeline.names(part) for part in ("job_store", "rate_limiter", "embedding_provider")]
-    most = pipeline.settings.queue.max_runs
 
     @dg.sensor(
         name=pipeline.names("embed_queue_sensor"),
@@ -63,7 +60,7 @@ def embed_queue_sensor_of(pipeline: Pipeline, embed_job: dg.JobDefinition) -> dg
         ended = latest_ended_runs(context.instance, embed_job.name, embed_job.tags[PIPELINE])
         reason = (
             readiness.reason
-            or _enough_runs(context.instance, embed_job, owners=owners, most=most)
+            or _enough_runs(context.instance, embed_job, pipeline.settings.queue, owners)
             or backoff_reason(ended, now=SystemClock().now())
         )
         yield dg.SkipReason(reason) if reason else dg.RunRequest(tags={TRIGGER: "queue"})
@@ -72,15 +69,18 @@ def embed_queue_sensor_of(pipeline: Pipeline, embed_job: dg.JobDefinition) -> dg
 
 
 def _enough_runs(
-    instance: dg.DagsterInstance, embed_job: dg.JobDefinition, *, owners: frozenset[str], most: int
+    instance: dg.DagsterInstance,
+    embed_job: dg.JobDefinition,
+    settings: QueueSettings,
+    owners: frozenset[str],
 ) -> str | None:
     """Why no further run is launched.
 
-    A working run holds leases. A run that has held none for longer than `STARTUP_TIME` is dead,
-    whatever Dagster reports, and must not keep others from working.
+    A working run holds leases. A run that holds none after EMBED_RUN_ARRIVAL is dead, whatever
+    Dagster reports, and must not keep others from working.
     """
-    now = SystemClock().now()
-    just_now = now - STARTUP_TIME
+    now, most = SystemClock().now(), settings.max_runs
+    just_now = now - settings.run_arrival
     if run_ids(instance, embed_job, NOT_STARTED, since=just_now):
         return "an embed run is starting"
     still_possible = now - max_runtime(embed_job)

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from embed_pipeline.defs.embed.queue_sensor import STARTUP_TIME
 from embed_pipeline.defs.op import TRIGGER
 from embed_pipeline.defs.pipeline import Pipeline
 from embed_pipeline.defs.polling import (
@@ -37,7 +36,7 @@ def recovery_sensors_of(
 def _recover_stale_sensor(
     pipeline: Pipeline, recover_stale_job: dg.JobDefinition, interval: timedelta
 ) -> dg.SensorDefinition:
-    job_store = pipeline.names("job_store")
+    job_store, arrival = pipeline.names("job_store"), pipeline.settings.queue.run_arrival
 
     @dg.sensor(
         name=pipeline.names("recover_stale_sensor"),
@@ -56,7 +55,7 @@ def _recover_stale_sensor(
         if last_daemon == daemon and last_check <= now < due_at:
             yield dg.SkipReason(f"the next check is at {due_at:%H:%M:%S} UTC")
             return
-        if is_active(context.instance, recover_stale_job, since=now - STARTUP_TIME):
+        if is_active(context.instance, recover_stale_job, since=now - arrival):
             yield dg.SkipReason("a recovery run is queued or running")
             return
         with concise_errors():

@@ -10,6 +10,7 @@ from embed_pipeline import __version__
 from embed_pipeline.errors import ConfigurationError, EmbedPipelineError
 from embed_pipeline.interfaces.cli.commands import (
     adopt,
+    entities,
     files,
     find,
     graph,
@@ -32,7 +33,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (setup, adopt, files, run, find, graph, queue, jobs, serve):
+for module in (setup, adopt, files, run, find, graph, entities, queue, jobs, serve):
     for command in module.COMMANDS:
         app.command()(command)
 app.add_typer(reaper.reaper_app)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from embed_pipeline.settings.groups.general import Environment
-from embed_pipeline.settings.parsing.kinds import DAY_MS, duration, whole
+from embed_pipeline.settings.parsing.kinds import DAY_MS, DAY_SEC, duration, whole
 from embed_pipeline.settings.parsing.variables import Findings, parse, setting
 
 _RETENTION = duration("days", 7, 30)
@@ -64,6 +64,20 @@ class QueueSettings:
         whole("runs", 1, 100),
         "How many embed runs the sensor keeps going at once; workers outside of Dagster count too.",
         default="2",
+    )
+    run_for: timedelta = setting(
+        "EMBED_RUN_SECONDS",
+        duration("seconds", 10, DAY_SEC),
+        "How long an embed run in Dagster goes on leasing. Longer runs are worth it where a run "
+        "takes long to start, as in Kubernetes; Dagster ends one six minutes later at the latest.",
+        default="240",
+    )
+    run_arrival: timedelta = setting(
+        "EMBED_RUN_ARRIVAL",
+        duration("seconds", 10, 3_600),
+        "How long a run may take from its launch to its first lease. A run that holds no lease by "
+        "then counts as dead, and the sensor launches another.",
+        default="60",
     )
     depth: int = setting(
         "EMBED_QUEUE_DEPTH",

@@ -19,7 +19,7 @@ DAY_MS, DAY_SEC = 86_400_000, 86_400
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _DECIMAL = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
 _FLAGS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(
     ("false", "no", "off", "0"), False
 )
@@ -149,6 +149,7 @@ def _identifiers(text: str) -> tuple[str, ...]:
 
 FLAG = Kind(allowed="true or false", parse=_flag)
 FOLDER = Kind(allowed="the path of a folder", parse=_folder)
+FILE = Kind(allowed="the path of a file", parse=_folder)
 IDENTIFIER = Kind(
     allowed="a name of up to 64 letters, digits and underscores that does not start with a digit"
     " and is not needs_embedding or anything that begins with embedding",

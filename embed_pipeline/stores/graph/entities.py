@@ -139,6 +139,6 @@ def _saved(entity: Entity, before: Known | None, models: Sequence[ModelRecord]) 
 def _soft_delete(tx: GraphTransaction, *, uids: Uids) -> tuple[EntityUid, ...]:
     """The vector stays: an entity that is revived with the same text needs no new one."""
     rows = tx.all(tx.statements.SOFT_DELETE, uids=uids)
-    deleted = sorted(EntityUid(row["uid"]) for row in rows)
+    deleted = sorted(EntityUid(str(row["uid"])) for row in rows)
     set_right(tx, uids=deleted)
     return tuple(deleted)

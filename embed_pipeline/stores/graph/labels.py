@@ -8,7 +8,7 @@ from functools import partial
 
 from embed_pipeline.domain.embedding import ModelRecord, VectorDefect, defect_of
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import PartitionCounts, labels_for
+from embed_pipeline.domain.partition import Labelled, PartitionCounts, labels_for
 from embed_pipeline.stores.graph.models import GraphPart, find_model, property_of
 from embed_pipeline.stores.graph.transaction import (
     Change,
@@ -29,15 +29,17 @@ class LabelVerbs(GraphPart):
 
         return self._graph.read(read)
 
+    def counts_by_collection(self, *, model: str) -> Mapping[str, PartitionCounts]:
+        return {self.mapping.name: self.counts(model=model)}
+
     def exchange_markers(self, queued: Mapping[EntityUid, str]) -> int:
         parts = in_batches(sorted(queued), self._graph.entities_per_write)
         return sum(self._graph.write(partial(_exchange, queued=queued, uids=p)) for p in parts)
 
-    def mark_nothing_to_embed(
-        self, uids: Sequence[EntityUid], *, model: str
-    ) -> tuple[EntityUid, ...]:
-        seen = self._set_right(uids)
-        return tuple(one.entity.uid for one in seen if one.labels.nothing_to_embed)
+    def relabel(self, uids: Sequence[EntityUid]) -> tuple[Labelled, ...]:
+        return tuple(
+            Labelled(entity=one.entity, labels=one.labels) for one in self._set_right(uids)
+        )
 
     def _set_right(self, uids: Sequence[EntityUid]) -> list[Change]:
         """The labels of these entities, as their properties say under lock."""
@@ -84,7 +86,7 @@ def change_of(known: Known, models: Sequence[ModelRecord]) -> Change:
 
 
 def _exchange(tx: GraphTransaction, *, queued: Mapping[EntityUid, str], uids: Uids) -> int:
-    marked = [row["uid"] for row in tx.all(tx.statements.MARKED_AMONG, uids=uids)]
+    marked = [EntityUid(str(row["uid"])) for row in tx.all(tx.statements.MARKED_AMONG, uids=uids)]
     changes = [
         Change(
             entity=one.entity,

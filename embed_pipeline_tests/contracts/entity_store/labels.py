@@ -86,9 +86,12 @@ class LabelContract:
         for name in ("name", "entityType", "observations"):
             backend.set_text(uid(2), name, None)
 
-        done = store.mark_nothing_to_embed(uids([1, 2, 7]), model=MODEL)
+        done = store.relabel(uids([1, 2, 7]))
 
-        assert done == (uid(1), uid(2))
+        assert [(one.entity.uid, one.labels.nothing_to_embed) for one in done] == [
+            (uid(1), True),
+            (uid(2), True),
+        ]
         assert [backend.labels_of(uid(n)) for n in (1, 2)] == [NOTHING, NOTHING]
         assert store.embedded_versions([uid(2)], model=MODEL) == {}
         counts = store.counts(model=MODEL)
@@ -96,7 +99,18 @@ class LabelContract:
 
         store.upsert_entities([new(2)], model=MODEL)
         assert backend.labels_of(uid(2)) == MARKED
-        assert store.mark_nothing_to_embed([uid(2)], model=MODEL) == ()
+        assert not store.relabel([uid(2)])[0].labels.nothing_to_embed
+
+    def test_text_that_another_program_changed_is_marked_when_it_is_named(
+        self, store: EntityStore, backend: GraphBackend
+    ) -> None:
+        add_embedded(store, 1, 2)
+        backend.set_text(uid(1), "name", "another")
+
+        changed, unchanged = store.relabel(uids([1, 2]))
+
+        assert (changed.labels.marked, unchanged.labels.marked) == (True, False)
+        assert [e.uid for e in store.changed_entities(model=MODEL, limit=5)] == [uid(1)]
 
     def test_marker_is_exchanged_only_while_the_queued_text_is_the_current_one(
         self, store: EntityStore, backend: GraphBackend

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from embed_pipeline.interfaces.mcp.tool import AgentTool
-from embed_pipeline.interfaces.mcp.tools.entities import CREATE, FORCE
+from embed_pipeline.interfaces.mcp.tools.entities import CREATE, FORCE, REFRESH
 from embed_pipeline.interfaces.mcp.tools.queue import HEALTH, RETRY, STATUS
 from embed_pipeline.interfaces.mcp.tools.search import SEARCH, TEXT, WHY
 
 TOOLS: dict[str, AgentTool[Any]] = {
-    tool.name: tool for tool in (SEARCH, WHY, TEXT, CREATE, FORCE, STATUS, HEALTH, RETRY)
+    tool.name: tool for tool in (SEARCH, WHY, TEXT, CREATE, REFRESH, FORCE, STATUS, HEALTH, RETRY)
 }
 
 INSTRUCTIONS = (

@@ -1,7 +1,8 @@
-"""Tools that queue embeddings: create entities, force an embedding."""
+"""Tools that queue embeddings: create or refresh entities, force an embedding."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from pydantic import AliasChoices, Field, model_validator
@@ -12,6 +13,7 @@ from embed_pipeline.domain.recipe import TextValue
 from embed_pipeline.interfaces.mcp.tool import AgentTool, Answer, Arguments, Limit, Shape
 from embed_pipeline.usecases.entities.create import create_entities
 from embed_pipeline.usecases.entities.force import DEFAULT_LIMIT, force_embedding
+from embed_pipeline.usecases.entities.refresh import refresh
 from embed_pipeline.worker.context import Services
 
 MOST_ENTITIES = 500
@@ -153,5 +155,52 @@ CREATE = AgentTool(
     arguments=CreateArguments,
     answer=CreateAnswer,
     run=_create,
+    changes=True,
+)
+
+
+class RefreshArguments(Arguments):
+    entities: list[str] = Field(min_length=1, max_length=MOST_ENTITIES)
+    """Keys, or exact names, of the entities that were changed."""
+
+
+class RefreshAnswer(Answer):
+    queued: int
+    """Entities with an embedding job that waits, new or queued before."""
+    unchanged: int
+    """Entities whose vector is that of their text."""
+    nothing_to_embed: int
+    """Entities without any text."""
+    excluded: int
+    """Deleted entities, and others that are not embedded."""
+    parked: int
+    """Entities whose job failed with this very text."""
+    unknown: int
+    """Names that no entity has, as key or as name."""
+    unknown_names: list[str]
+    """The first of them."""
+    queue_reached: bool
+    """False if the queue was unreachable: what has changed is marked, discovery queues it."""
+
+
+def _refresh(services: Services, given: RefreshArguments) -> RefreshAnswer:
+    report = refresh(services, given.entities)
+    message = f"{report.queued} queued, {report.unchanged} unchanged, {report.unknown} unknown."
+    if not report.queue_reached:
+        message += " The queue is unreachable: discovery will queue what has changed."
+    return RefreshAnswer(message=message, **asdict(report))
+
+
+REFRESH = AgentTool(
+    name="refresh_entities",
+    title="Refresh entities",
+    description=(
+        "Tell the pipeline that entities were changed in the graph by another program: those whose "
+        "text has changed since they were embedded are queued, the others are left alone. "
+        f"Takes keys or exact names, at most {MOST_ENTITIES} in a call."
+    ),
+    arguments=RefreshArguments,
+    answer=RefreshAnswer,
+    run=_refresh,
     changes=True,
 )

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from embed_pipeline.domain.recipe import Direction
+from embed_pipeline.domain.recipe import Direction, is_identifier
 from embed_pipeline.domain.reserved_names import NEO4J
 from embed_pipeline.errors import RequestError
 from embed_pipeline.ports.graph_survey import (
@@ -22,7 +22,7 @@ from embed_pipeline.ports.graph_survey import (
     VectorIndexFacts,
 )
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row
-from embed_pipeline.stores.neo4j.graph.mapping import is_identifier, quoted
+from embed_pipeline.stores.neo4j.graph.names import quoted
 from embed_pipeline.stores.neo4j.setup.cypher import FIND_CONSTRAINTS
 
 MOST_LABELS = 50

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.collection import Collection, KeyType
 from embed_pipeline.domain.embedding import FIRST_PROPERTY
 
 EVENTS = ("insert", "update", "delete")
@@ -40,6 +40,7 @@ def filled(statement: str, mapping: Collection, vector: str = FIRST_PROPERTY) ->
     return statement.format(
         entity=quoted(mapping.label),
         key=quoted(mapping.key),
+        key_column="INTEGER" if mapping.key_type is KeyType.INTEGER else "TEXT",
         name=quoted(mapping.name_property),
         entity_type=quoted(mapping.type_property),
         valid_to=quoted(mapping.valid_to),

@@ -37,9 +37,10 @@ def entity_of(row: sqlite3.Row, mapping: Collection) -> Entity:
     """By position: uid, name, type, valid-to, then the mapping's texts."""
     uid, name, entity_type, valid_to, *texts = row[: 4 + len(mapping.text)]
     return Entity(
-        uid=EntityUid(uid),
+        uid=EntityUid(str(uid)),
+        collection=mapping.name,
         name=_plain(name),
-        entity_type=_plain(entity_type),
+        entity_type=mapping.fixed_type or _plain(entity_type),
         texts=tuple(_text_of(text) for text in texts),
         valid_to=None if valid_to is None else read_moment(valid_to) or INVALID_TIME,
         html=mapping.html_positions,

@@ -109,7 +109,8 @@ LIMIT :size
 """
 
 COUNT_LABELS = """
-SELECT entities, {embedded} AS embedded, nothing_to_embed, excluded, marked FROM embedding_counts
+SELECT entities, {embedded} AS embedded, nothing_to_embed, excluded, 0 AS unseen, marked
+FROM embedding_counts
 """
 
 # Triggers keep the counts; only what replaces rows without a word passes them by.
