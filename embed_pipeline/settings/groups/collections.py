@@ -9,16 +9,9 @@ from typing import Any
 
 from embed_pipeline.domain import reserved_names as reserved
 from embed_pipeline.domain.collection import NAME, Collection, Filter, FilterValue, KeyType
-from embed_pipeline.domain.recipe import RecipeError, TextPart, parse_format, parse_part
 from embed_pipeline.settings.groups.entity import RESERVED, EntitySettings, environment_collection
 from embed_pipeline.settings.groups.stores import StoreName
-from embed_pipeline.settings.parsing.collection_schema import (
-    FILTER_KEYS,
-    KEYS,
-    MOST,
-    PATH_KEYS,
-    REQUIRED,
-)
+from embed_pipeline.settings.parsing.collection_schema import FILTER_KEYS, KEYS, MOST, REQUIRED
 from embed_pipeline.settings.parsing.kinds import FILE, IDENTIFIER
 from embed_pipeline.settings.parsing.variables import Findings, parse, setting, settings_of
 from embed_pipeline.settings.parsing.yaml_file import Value, read_yaml
@@ -85,12 +78,10 @@ def _collection(value: Value, store: StoreName) -> Collection | None:
         if role in fields
     }
     said["name"] = _name(fields["name"])
-    said["text"] = tuple(_part(one) for one in fields["text"].items("text"))
+    said["text"] = tuple(_identifier(one, "text") for one in fields["text"].items("text"))
     said |= _type(fields.get("type"), label=said["label"])
     if "key_type" in fields:
         said["key_type"] = _key_type(fields["key_type"])
-    if "format" in fields:
-        said["html"] = _html(fields["format"])
     if "filter" in fields:
         said["filter"] = _filter(fields["filter"])
     if None in said.values() or None in said["text"] or not said["text"]:
@@ -127,24 +118,6 @@ def _identifier(value: Value, role: str) -> str | None:
         return IDENTIFIER.parse(name if isinstance(name, str) else "")
     except ValueError:
         value.refuse(f"{role} must be {IDENTIFIER.allowed}")
-        return None
-
-
-def _part(value: Value) -> TextPart | None:
-    if value.is_mapping and len(value.fields("a path", PATH_KEYS)) < len(value.node.value):
-        return None  # a key is unknown or there twice, and that was reported
-    try:
-        return parse_part(value.plain())
-    except RecipeError as error:
-        value.refuse(str(error))
-        return None
-
-
-def _html(value: Value) -> tuple[str, ...] | None:
-    try:
-        return parse_format(value.plain())
-    except RecipeError as error:
-        value.refuse(str(error))
         return None
 
 

@@ -6,23 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from embed_pipeline.domain.collection import NAME, KeyType
-from embed_pipeline.domain.recipe import LONGEST_HEADING, MOST_NEIGHBOURS
 
 MOST = 32
 """Collections of a file."""
 
 _IDENTIFIER = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$"}
 _SCALAR = {"type": ["string", "integer", "boolean"]}
-PATH_KEYS: Mapping[str, Any] = {
-    "path": {
-        "type": "string",
-        "description": "One hop from the entity, such as -[:WROTE]->(:Book). Only for Neo4j.",
-    },
-    "properties": {"type": "array", "items": _IDENTIFIER, "minItems": 1},
-    "heading": {"type": "string", "maxLength": LONGEST_HEADING},
-    "order_by": _IDENTIFIER,
-    "limit": {"type": "integer", "minimum": 1, "maximum": MOST_NEIGHBOURS, "default": 20},
-}
 FILTER_KEYS: Mapping[str, Any] = {
     "property": _IDENTIFIER,
     "equals": _SCALAR,
@@ -61,24 +50,9 @@ KEYS: Mapping[str, Any] = {
     },
     "text": {
         "type": "array",
-        "items": {
-            "oneOf": [
-                _IDENTIFIER,
-                {
-                    "type": "object",
-                    "required": ["path", "properties"],
-                    "additionalProperties": False,
-                    "properties": PATH_KEYS,
-                },
-            ]
-        },
+        "items": _IDENTIFIER,
         "minItems": 1,
-        "description": "The properties and neighbours that make the text to embed, in order.",
-    },
-    "format": {
-        "type": "object",
-        "additionalProperties": {"const": "html"},
-        "description": "Text properties that are HTML: only what a reader sees is embedded.",
+        "description": "The properties that make the text to embed, in order.",
     },
     "valid_to": {
         **_IDENTIFIER,

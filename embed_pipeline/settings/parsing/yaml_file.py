@@ -48,10 +48,6 @@ class Value:
         value = yaml.SafeLoader("").construct_object(self.node)
         return value if isinstance(value, str | int | bool | float) else None
 
-    def plain(self) -> object:
-        """As Python has it, with all that is in it."""
-        return yaml.SafeLoader("").construct_object(self.node, deep=True)
-
     def items(self, what: str) -> Iterator[Value]:
         if not self.is_list:
             self.refuse(f"{what} must be a list")
