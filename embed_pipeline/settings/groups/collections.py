@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from embed_pipeline.domain import reserved_names as reserved
 from embed_pipeline.domain.collection import NAME, Collection, Filter, FilterValue, KeyType
+from embed_pipeline.domain.recipe import RecipeError, TextPart, parse_format, parse_part
 from embed_pipeline.settings.groups.entity import RESERVED, EntitySettings, environment_collection
 from embed_pipeline.settings.groups.stores import StoreName
 from embed_pipeline.settings.parsing.collection_schema import FILTER_KEYS, KEYS, MOST, REQUIRED
 from embed_pipeline.settings.parsing.kinds import FILE, IDENTIFIER
 from embed_pipeline.settings.parsing.variables import Findings, parse, setting, settings_of
 from embed_pipeline.settings.parsing.yaml_file import Value, read_yaml
+
+T = TypeVar("T")
 
 VARIABLE = "EMBED_CONFIG"
 
@@ -78,7 +81,9 @@ def _collection(value: Value, store: StoreName) -> Collection | None:
         if role in fields
     }
     said["name"] = _name(fields["name"])
-    said["text"] = tuple(_identifier(one, "text") for one in fields["text"].items("text"))
+    said["text"] = tuple(_part(one) for one in fields["text"].items("text"))
+    if "format" in fields:
+        said["html"] = _read(fields["format"], parse_format)
     said |= _type(fields.get("type"), label=said["label"])
     if "key_type" in fields:
         said["key_type"] = _key_type(fields["key_type"])
@@ -119,6 +124,18 @@ def _identifier(value: Value, role: str) -> str | None:
     except ValueError:
         value.refuse(f"{role} must be {IDENTIFIER.allowed}")
         return None
+
+
+def _part(value: Value) -> TextPart | None:
+    return _read(value, parse_part) if value.is_mapping else _identifier(value, "text")
+
+
+def _read(value: Value, read: Callable[[object], T]) -> T | None:
+    try:
+        return read(value.plain())
+    except RecipeError as error:
+        value.refuse(str(error))
+    return None
 
 
 def _type(value: Value | None, *, label: str | None) -> dict[str, Any]:

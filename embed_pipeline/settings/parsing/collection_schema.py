@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from embed_pipeline.domain.collection import NAME, KeyType
+from embed_pipeline.domain.recipe import LONGEST_HEADING, MOST_NEIGHBOURS
 
 MOST = 32
 """Collections of a file."""
@@ -17,6 +18,19 @@ FILTER_KEYS: Mapping[str, Any] = {
     "equals": _SCALAR,
     "in": {"type": "array", "items": _SCALAR, "minItems": 1},
     "exists": {"const": True},
+}
+_NEIGHBOURS = {
+    "type": "object",
+    "required": ["path", "properties"],
+    "additionalProperties": False,
+    "description": "Nodes one hop away. Only for Neo4j.",
+    "properties": {
+        "path": {"type": "string", "examples": ["-[:WROTE]->(:Book)"]},
+        "properties": {"type": "array", "items": _IDENTIFIER, "minItems": 1},
+        "heading": {"type": "string", "maxLength": LONGEST_HEADING},
+        "order_by": _IDENTIFIER,
+        "limit": {"type": "integer", "minimum": 1, "maximum": MOST_NEIGHBOURS, "default": 20},
+    },
 }
 KEYS: Mapping[str, Any] = {
     "name": {
@@ -50,9 +64,14 @@ KEYS: Mapping[str, Any] = {
     },
     "text": {
         "type": "array",
-        "items": _IDENTIFIER,
+        "items": {"anyOf": [_IDENTIFIER, _NEIGHBOURS]},
         "minItems": 1,
-        "description": "The properties that make the text to embed, in order.",
+        "description": "The properties and neighbours that make the text to embed, in order.",
+    },
+    "format": {
+        "type": "object",
+        "additionalProperties": {"const": "html"},
+        "description": "The text properties that are HTML: only what a reader sees is embedded.",
     },
     "valid_to": {
         **_IDENTIFIER,

@@ -45,8 +45,12 @@ class Value:
         """None for what is no scalar, and for null."""
         if not isinstance(self.node, yaml.ScalarNode):
             return None
-        value = yaml.SafeLoader("").construct_object(self.node)
+        value = self.plain()
         return value if isinstance(value, str | int | bool | float) else None
+
+    def plain(self) -> object:
+        """Everything below, as Python has it."""
+        return yaml.SafeLoader("").construct_document(self.node)
 
     def items(self, what: str) -> Iterator[Value]:
         if not self.is_list:
