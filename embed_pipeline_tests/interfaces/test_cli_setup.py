@@ -238,3 +238,10 @@ def test_doctor_finds_servers_that_are_away(cli: CommandLine, closed_port: int) 
     found = conditions(answer.json)
     assert (answer.code, found["queue"], found["graph"]) == (1, "broken", "broken")
     assert "password" not in answer.out
+
+
+def test_adopt_is_refused_where_no_other_program_writes(cli: CommandLine) -> None:
+    answer = cli("adopt")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith("Only a graph in Neo4j is adopted (EMBED_GRAPH_STORE=neo4j)")
