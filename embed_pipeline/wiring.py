@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
 from embed_pipeline.domain.check import CheckResult
+from embed_pipeline.domain.collection import Registered
 from embed_pipeline.domain.recovery import QueuePolicy, RecoveryPolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
@@ -60,6 +61,17 @@ def survey_graph(settings: Settings) -> GraphSurvey:
 def give_keys(settings: Settings, label: str) -> int:
     """Give nodes of a label that have no `uid` one; how many."""
     return graph_backend(settings.stores.graph).give_keys(_store_config(settings, None), label)
+
+
+def registered_collections(settings: Settings) -> tuple[Registered, ...]:
+    """What the graph has, whatever the settings describe."""
+    config = _store_config(settings, None)
+    return graph_backend(settings.stores.graph).registered_collections(config)
+
+
+def save_collections(settings: Settings, registered: Sequence[Registered]) -> None:
+    config = _store_config(settings, None)
+    graph_backend(settings.stores.graph).save_collections(config, registered)
 
 
 def diagnose_stores(settings: Settings) -> list[CheckResult]:

@@ -25,11 +25,11 @@ LAYERS = {
     "worker": 5,
     "usecases": 6,
     "wiring": 7,
-    "defs": 8,
-    "interfaces": 8,
     "api": 8,
-    "definitions": 9,
-    "__main__": 9,
+    "defs": 9,
+    "interfaces": 9,
+    "definitions": 10,
+    "__main__": 10,
 }
 """Low to high. The worker and the use cases know ports, never what stands behind them."""
 
@@ -43,7 +43,7 @@ HOMES = {
     "tiktoken": {"providers.tokens"},
     "tokenizers": {"providers.local"},
     "psycopg": {"reaper", "stores.postgres"},
-    "pandas": {"usecases.insight.daily_report", "api"},
+    "pandas": {"api", "defs.library.io_manager", "usecases.insight.daily_report"},
     "prometheus_client": {"interfaces.metrics"},
     "pyarrow": {"usecases.files"},
     "openpyxl": {"usecases.files"},
@@ -51,6 +51,8 @@ HOMES = {
     "rich": {"interfaces"},
     "mcp": {"interfaces.mcp"},
     "anyio": {"interfaces.mcp"},
+    "starlette": {"interfaces.mcp.http"},
+    "uvicorn": {"interfaces.mcp.http"},
     "structlog": {"telemetry"},
     "opentelemetry": {"telemetry.spans"},
     "pydantic": {"settings", "defs", "interfaces.mcp"},

@@ -52,6 +52,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "breaker": "The name of the breaker: a provider, or `graph`.",
         "cache": "`miss`: there was no vector to reuse.",
         "category": "Only failed jobs of this category; null: of any.",
+        "client": "The address that the request came from.",
         "complete": "Whether the round came to the end of the graph.",
         "completed": "How many of them had been completed.",
         "consecutive_failures": "How many failures followed each other.",

@@ -13,11 +13,11 @@ Schema = Mapping[str, Any]
 _PREFACE = """\
 # Tools for agents (MCP)
 
-`embed-pipeline mcp` is a server of the Model Context Protocol on stdin and stdout. Assistants and
-agents can use it to create entities, search by meaning, and find out why an entity is not found. It
-uses the same settings, stores and rules as the command line. It only queues: workers run elsewhere
-(`make dev`, or `embed-pipeline run`). It needs the extra `mcp`, which `make install` installs:
-`pip install '.[mcp]'` in a checkout.
+`embed-pipeline mcp` is a server of the Model Context Protocol, on stdin and stdout or over HTTP.
+Assistants and agents can use it to create, change and delete entities, search by meaning, and find
+out why an entity is not found. It uses the same settings, stores and rules as the command line. It
+only queues: workers run elsewhere (`make dev`, or `embed-pipeline run`). It needs the extra `mcp`,
+which `make install` installs: `pip install '.[mcp]'` in a checkout.
 
 ## In a client's configuration
 
@@ -40,6 +40,49 @@ their choice, so `EMBED_HOME` has to be absolute, and a `.env` file is found onl
 
 Every other variable of the [configuration](configuration.md) can be set beside `EMBED_HOME`. The
 databases may be down when the server starts: a tool then says so when it is called.
+
+`--read-only` leaves out every tool that changes something. `server.json` in the repository
+describes the server to MCP registries.
+
+## Over HTTP
+
+For clients on other machines, or for several at once, one server answers over HTTP (streamable):
+
+```console
+$ export EMBED_MCP_TOKEN=$(python3 -c "import secrets; print(secrets.token_urlsafe(32))")
+$ embed-pipeline mcp --http 127.0.0.1:8321
+MCP at http://127.0.0.1:8321/mcp; Ctrl-C ends it.
+```
+
+Clients send the token with every request, as `Authorization: Bearer …`. `EMBED_MCP_TOKEN_FILE` can
+name a file with it.
+
+| What | Answer |
+|---|---|
+| no token, or a wrong one | 401 |
+| called by another name than 127.0.0.1, localhost, ::1 or those of `--allow-host` | 421 |
+| from a page of another origin | 403 |
+| a body over 4 MiB | 413 |
+| more than `--rate` requests in a minute (600) | 429 with `Retry-After` |
+
+Other machines can reach it only encrypted. Either the server has a certificate:
+
+```console
+$ embed-pipeline mcp --http 0.0.0.0:8321 --allow-host mcp.example.org \\
+    --tls-cert cert.pem --tls-key key.pem
+```
+
+or a proxy that encrypts passes requests on, and `--behind-proxy` says so. Anything else is refused
+at the start. The server keeps nothing between requests, so it can be restarted, and several can
+stand behind one proxy; each counts its own rate.
+
+## Resources
+
+| Address | JSON |
+|---|---|
+| `embed-pipeline://status` | what `embedding_status` answers |
+| `embed-pipeline://coverage` | how many entities have a vector, from counts |
+| `embed-pipeline://entity/{key}` | one entity: name, type, text, validity; key percent-encoded |
 
 ## What to expect
 

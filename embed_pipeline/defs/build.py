@@ -7,20 +7,26 @@ from embed_pipeline.defs.embed import embed_definitions
 from embed_pipeline.defs.maintenance import maintenance_definitions
 from embed_pipeline.defs.observe import observe_definitions
 from embed_pipeline.defs.observe.assets import Upstream
-from embed_pipeline.defs.pipeline import Pipeline
+from embed_pipeline.defs.pipeline import Pipeline, Schedules
 from embed_pipeline.settings import Settings, named
 
 
 def build_definitions(
-    settings: Settings, *, name: str | None = None, deps: Upstream = ()
+    settings: Settings,
+    *,
+    name: str | None = None,
+    deps: Upstream = (),
+    schedules: Schedules | None = None,
 ) -> dg.Definitions:
     """Sensors and schedules are running from the start, except in tests.
 
     `name` is the prefix of everything that Dagster shows, for several pipelines in one code
     location or one instance; by default EMBED_NAME. `deps` are your own assets that write entities:
-    `entity_embeddings` then depends on them.
+    `entity_embeddings` then depends on them. `schedules` replaces or leaves out single ones, by the
+    name of the job without `_job`: `{"observe": "0 * * * *", "prune_history": False}`.
     """
-    pipeline = Pipeline(settings if name is None else named(settings, name))
+    chosen = schedules or {}
+    pipeline = Pipeline(settings if name is None else named(settings, name), chosen)
     parts = [
         embed_definitions(pipeline),
         observe_definitions(pipeline, deps),

@@ -5,7 +5,8 @@ resources each job brings along; everything else is named with the pipeline's pr
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from hashlib import sha256
@@ -14,6 +15,7 @@ from typing import Any
 import dagster as dg
 
 from embed_pipeline.defs.resources import resources_for
+from embed_pipeline.errors import ConfigurationError
 from embed_pipeline.settings import Environment, Settings
 
 LANE = "embed_pipeline/lane"
@@ -32,6 +34,12 @@ _DEFINITION = re.compile(
     r"|\b(?:embed_queue|discover)_sensor\b"
 )
 """Those that the sentences of checks name."""
+
+
+Schedules = Mapping[str, bool | str]
+"""By the name of the job without `_job`: false for no schedule, or another cron expression."""
+
+SCHEDULED = ("audit", "cleanup_ttl", "daily_report", "discover", "observe", "prune_history")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +81,14 @@ def names_for(settings: Settings) -> Names:
 @dataclass(frozen=True)
 class Pipeline:
     settings: Settings
+    schedules: Schedules = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if unknown := sorted(self.schedules.keys() - set(SCHEDULED)):
+            there = ", ".join(SCHEDULED)
+            raise ConfigurationError(
+                [f"There is no schedule {name!r}; there are {there}." for name in unknown]
+            )
 
     @cached_property
     def names(self) -> Names:
@@ -82,6 +98,12 @@ class Pipeline:
     def running(self) -> bool:
         """Whether sensors and schedules are on from the start."""
         return self.settings.environment is not Environment.TEST
+
+    def cron(self, job: dg.JobDefinition, default: str) -> str | None:
+        """When the job's schedule launches it; None if there is to be no schedule."""
+        name = job.name.removeprefix(self.names("")).removesuffix("_job")
+        chosen = self.schedules.get(name, True)
+        return (default if chosen else None) if isinstance(chosen, bool) else chosen
 
     @property
     def embed_runtime(self) -> int:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import dagster as dg
 
 from embed_pipeline.defs.op import TRIGGER
-from embed_pipeline.defs.pipeline import PIPELINE
+from embed_pipeline.defs.pipeline import PIPELINE, Pipeline
 from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.telemetry import emit
@@ -92,17 +92,25 @@ def schedule_status(running: bool) -> dg.DefaultScheduleStatus:
     return dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED
 
 
-def schedule_for(job: dg.JobDefinition, cron: str, *, running: bool) -> dg.ScheduleDefinition:
-    """A schedule named after its job, which launches nothing while a run of the job is active."""
+def schedule_for(
+    pipeline: Pipeline, job: dg.JobDefinition, cron: str
+) -> list[dg.ScheduleDefinition]:
+    """A schedule named after its job, which launches nothing while a run of the job is active.
+
+    There is none if the pipeline's schedules leave it out.
+    """
+    chosen = pipeline.cron(job, cron)
+    if chosen is None:
+        return []
 
     @dg.schedule(
         name=f"{job.name.removesuffix('_job')}_schedule",
         job=job,
-        cron_schedule=cron,
-        default_status=schedule_status(running),
+        cron_schedule=chosen,
+        default_status=schedule_status(pipeline.running),
         description=job.description,
     )
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         return request_unless_active(context.instance, job, trigger="schedule")
 
-    return schedule
+    return [schedule]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.recipe import Neighbours, TextPart, recipe_hash
-from embed_pipeline.errors import CollectionMismatch
+from embed_pipeline.errors import CollectionMismatch, RequestError
 
 ENVIRONMENT = "entities"
 """The name of the collection that the environment describes."""
@@ -175,6 +175,37 @@ def accepted(
     )
 
 
+def renamed(registered: Sequence[Registered], old: str, new: str) -> tuple[Registered, ...]:
+    """The registry with another name for a collection. Its uids stay, so its jobs do too."""
+    found = find_registered(registered, old)
+    taken = {said for one in registered if one is not found for said in (one.name, one.prefix)}
+    if not NAME.fullmatch(new) or new in taken:
+        raise RequestError(
+            f"{new!r} cannot be the name: it must be up to 32 small letters, digits and "
+            "underscores, first a letter, and be or have been no other collection's name."
+        )
+    return tuple(replace(one, name=new) if one is found else one for one in registered)
+
+
+def without(registered: Sequence[Registered], name: str) -> tuple[Registered, ...]:
+    """The registry without a collection."""
+    found = find_registered(registered, name)
+    if not found.prefix:
+        raise RequestError(
+            f"{name} was registered first, and its keys have no name before them: it can be "
+            "renamed, but not removed."
+        )
+    return tuple(one for one in registered if one is not found)
+
+
+def find_registered(registered: Sequence[Registered], name: str) -> Registered:
+    for one in registered:
+        if one.name == name:
+            return one
+    known = ", ".join(one.name for one in registered) or "none"
+    raise RequestError(f"The graph has no collection {name!r}; it has: {known}.")
+
+
 def placed(
     collections: Sequence[Collection], registered: Sequence[Registered]
 ) -> tuple[Collection, ...]:
@@ -195,7 +226,9 @@ def placed(
             f"describe it in the file of EMBED_CONFIG, or `embed-pipeline collection remove "
             f"{left_out[0]}`."
         )
-    ordered = [replace(configured[one.name], standing=_of(one)) for one in registered]
+    ordered = [
+        replace(configured[one.name], standing=Standing(prefix=one.prefix)) for one in registered
+    ]
     return tuple(
         replace(
             one,
@@ -209,17 +242,7 @@ def placed(
     )
 
 
-def changed(
-    collections: Sequence[Collection], registered: Sequence[Registered]
-) -> Mapping[str, Registered]:
-    """By name, what was registered of the collections whose recipe is another one now."""
-    known = {one.name: one for one in registered}
-    return {
-        one.name: known[one.name]
-        for one in collections
-        if one.name in known and known[one.name].recipe not in ("", one.recipe)
-    }
-
-
-def _of(one: Registered) -> Standing:
-    return Standing(prefix=one.prefix)
+def changed(collections: Sequence[Collection], registered: Sequence[Registered]) -> list[str]:
+    """The names of collections whose recipe is another one now."""
+    known = {one.name: one.recipe for one in registered}
+    return [one.name for one in collections if known.get(one.name, "") not in ("", one.recipe)]

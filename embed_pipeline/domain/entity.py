@@ -47,6 +47,8 @@ class Entity:
     entity_type: str
     texts: tuple[TextValue, ...]
     valid_to: datetime | None = None
+    erased: bool = False
+    """A person had it erased: it may be changed, but is never embedded again."""
     html: frozenset[int] = frozenset()
     """The positions of the texts that are HTML."""
     left_out: tuple[str, ...] = ()
@@ -56,7 +58,7 @@ class Entity:
 
     @property
     def is_valid(self) -> bool:
-        return self.valid_to is None
+        return self.valid_to is None and not self.erased
 
     @cached_property
     def text(self) -> str:
@@ -74,7 +76,7 @@ def uid_for(name: str, entity_type: str) -> EntityUid:
 
 
 def merged(new: NewEntity, existing: Entity | None, *, mapping: Collection) -> Entity:
-    """The entity after an upsert: valid, with what `new` says over what was there."""
+    """The entity after an upsert: valid, unless it was erased, with what `new` says."""
     before = existing.entity_type if existing else ""
     entity_type = mapping.fixed_type or new.entity_type or before
     said: dict[str, TextValue] = {**new.properties, mapping.name_property: new.name}
@@ -91,6 +93,7 @@ def merged(new: NewEntity, existing: Entity | None, *, mapping: Collection) -> E
         name=new.name,
         entity_type=entity_type,
         texts=tuple(tuple(text) if isinstance(text, list) else text for text in texts),
+        erased=existing is not None and existing.erased,
         html=mapping.html_positions,
         left_out=existing.left_out if existing else (),
     )

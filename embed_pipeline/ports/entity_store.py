@@ -25,6 +25,7 @@ from embed_pipeline.domain.embedding import (
 from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import AuditPage, AuditRecord, Labelled, PartitionCounts
+from embed_pipeline.errors import RequestError
 
 
 class EntityStore(Protocol):
@@ -34,7 +35,15 @@ class EntityStore(Protocol):
         """In the order of their registration: the first has bare keys as uids."""
 
     def collection_of(self, entity: Entity) -> Collection:
-        return next(one for one in self.collections if one.name == entity.collection)
+        return self.collection(entity.collection)
+
+    def collection(self, name: str | None) -> Collection:
+        """The first one without a name."""
+        for one in self.collections:
+            if name in (None, one.name):
+                return one
+        known = ", ".join(one.name for one in self.collections)
+        raise RequestError(f"There is no collection {name!r}; there are: {known}.")
 
     # -- entities ---------------------------------------------------------------------------
 
@@ -56,6 +65,14 @@ class EntityStore(Protocol):
     @abstractmethod
     def soft_delete(self, uids: Sequence[EntityUid]) -> tuple[EntityUid, ...]:
         """Set valid-to on those that are valid; returns them."""
+
+    @abstractmethod
+    def erase(self, uid: EntityUid, *, delete: bool = False) -> bool:
+        """Remove vectors and labels and exclude the entity forever, whatever is written to it.
+
+        `delete` removes the entity itself, and on Neo4j its relationships. False if it is not
+        there. A vector that is written meanwhile does not land.
+        """
 
     @abstractmethod
     def get_entity(self, uid: EntityUid) -> Entity | None:

@@ -10,6 +10,7 @@ from embed_pipeline.settings.groups.reaper import ReaperSettings
 from embed_pipeline.settings.groups.servers import ServerSettings
 from embed_pipeline.settings.groups.stores import GRAPH_STORES, StoreName, StoreSettings, store_at
 from embed_pipeline.settings.load import Settings, load_settings, named
+from embed_pipeline.settings.parsing.addresses import endpoint_of
 
 __all__ = [
     "GRAPH_STORES",
@@ -27,6 +28,7 @@ __all__ = [
     "StoreName",
     "StoreSettings",
     "address_variables",
+    "endpoint_of",
     "load_settings",
     "named",
     "store_at",

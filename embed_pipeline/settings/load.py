@@ -15,6 +15,7 @@ from embed_pipeline.settings.groups.general import (
     Environment,
     GeneralSettings,
     LogSettings,
+    McpSettings,
     general_settings,
 )
 from embed_pipeline.settings.groups.profiles import ACCESS
@@ -44,6 +45,7 @@ GROUPS: Mapping[str, tuple[type, ...]] = {
     "Stores": (StoreSettings, QueueServer, GraphServer, Neo4jServer),
     "Entities of the graph": (CollectionSettings, EntitySettings),
     "Stuck-job reaper": (ReaperSettings,),
+    "Agents over HTTP": (McpSettings,),
     "Logging": (LogSettings,),
 }
 """In the order of the documentation."""
@@ -70,6 +72,7 @@ class Settings:
     collections: tuple[Collection, ...]
     """Of the file, or the environment's single one; in the order of the file."""
     logging: LogSettings
+    mcp: McpSettings
     name: str = ""
     """The prefix of everything that Dagster shows; empty without one."""
     reaper: ReaperSettings | None = None
@@ -126,5 +129,6 @@ def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
         stores=stores,
         collections=collections_of(environ, stores.graph, findings),
         logging=parse(LogSettings, environ, findings),
+        mcp=parse(McpSettings, environ, findings),
         reaper=reaper_settings(environ, findings),
     )

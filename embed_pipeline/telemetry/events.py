@@ -130,6 +130,7 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         "entities.refreshed": EventKind(
             INFO, "Queued {count} entities that were named.", ("count", "unchanged", "unknown")
         ),
+        "entity.erased": EventKind(INFO, "Erased an entity and {count} jobs of it.", ("count",)),
         "entities.queue_unavailable": EventKind(
             WARNING,
             "Entities were stored but not queued; discovery will queue them.",
@@ -192,6 +193,9 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         ),
         "message.refused": EventKind(
             WARNING, "Answered a message of an MCP client that cannot be read.", ("reason",)
+        ),
+        "request.refused": EventKind(
+            WARNING, "Refused an HTTP request of an MCP client: {reason}.", ("reason", "client")
         ),
         "tool.failed": EventKind(ERROR, "Tool {tool} failed because of a bug.", ("tool", *_ERROR)),
         "store.network_mount": EventKind(

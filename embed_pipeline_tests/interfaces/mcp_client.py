@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,10 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx2
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from mcp.server import Server
-from mcp.types import CallToolResult, TextContent, Tool
+from mcp.types import CallToolResult, TextContent, TextResourceContents, Tool
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,6 +35,19 @@ class Answer:
 class Conversation:
     def __init__(self, portal: BlockingPortal, client: Client) -> None:
         self._portal, self.client = portal, client
+
+    def resources(self) -> list[str]:
+        """Addresses, and the templates of addresses."""
+        listed = self._portal.call(self.client.list_resources)
+        templates = self._portal.call(self.client.list_resource_templates)
+        uris = [resource.uri for resource in listed.resources]
+        return uris + [template.uri_template for template in templates.resource_templates]
+
+    def read(self, uri: str) -> Any:
+        (content,) = self._portal.call(self.client.read_resource, uri).contents
+        assert isinstance(content, TextResourceContents)
+        assert content.mime_type == "application/json"
+        return json.loads(content.text)
 
     def tools(self) -> dict[str, Tool]:
         listed = self._portal.call(self.client.list_tools)
@@ -67,6 +83,24 @@ def talk_to_program(
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(Client(parameters, mode=mode)) as client,
+    ):
+        yield Conversation(portal, client)
+
+
+@contextmanager
+def talk_to_address(
+    url: str, *, token: str, mode: str = "auto", verify: ssl.SSLContext | bool = True
+) -> Iterator[Conversation]:
+    """A client over HTTP, with its token."""
+    headers = {"Authorization": f"Bearer {token}"}
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(
+            httpx2.AsyncClient(headers=headers, verify=verify)
+        ) as http,
+        portal.wrap_async_context_manager(
+            Client(streamable_http_client(url, http_client=http), mode=mode)
+        ) as client,
     ):
         yield Conversation(portal, client)
 

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from embed_pipeline import __version__
 from embed_pipeline.interfaces.mcp.server import server_for
 from embed_pipeline.interfaces.mcp.tools import INSTRUCTIONS, TOOLS
+from embed_pipeline.settings.load import DECLARED
 from embed_pipeline.worker.context import Services
-from embed_pipeline_tests.interfaces.mcp_client import talk_to
+from embed_pipeline_tests.interfaces.mcp_client import ROOT, talk_to
 
 SNAPSHOT = Path(__file__).with_name("test_mcp_schemas.json")
 CHANGED = "clients see other schemas; if that is meant, write them into the snapshot"
@@ -62,10 +64,20 @@ def test_only_tools_that_change_data_say_so() -> None:
 
     assert changing == {
         "create_entities",
+        "upsert_entities",
+        "delete_entities",
         "refresh_entities",
         "force_generate_embedding",
         "retry_failed_jobs",
     }
+
+
+def test_only_tools_that_overwrite_are_called_destructive() -> None:
+    destructive = {
+        name for name, tool in listed().items() if tool["annotations"]["destructiveHint"]
+    }
+
+    assert destructive == {"upsert_entities", "delete_entities"}
 
 
 def test_only_a_search_with_a_remote_provider_leaves_the_machine() -> None:
@@ -85,3 +97,15 @@ def test_instructions_name_only_tools_that_exist() -> None:
     arguments = {field for tool in TOOLS.values() for field in tool.arguments.model_fields}
 
     assert named - arguments <= TOOLS.keys()
+
+
+def test_registry_file_names_this_version_and_variables_that_exist() -> None:
+    described = json.loads((ROOT / "server.json").read_text(encoding="utf-8"))
+    (package,) = described["packages"]
+    variables = {variable["name"]: variable for variable in package["environmentVariables"]}
+
+    assert described["version"] == package["version"] == __version__
+    assert len(described["description"]) <= 100  # the registry's own limit
+    assert variables.keys() <= DECLARED.keys()
+    for name, variable in variables.items():
+        assert variable.get("isSecret", False) is DECLARED[name].kind.secret, name

@@ -25,9 +25,10 @@ def test_secrets_are_marked_and_have_no_example_value() -> None:
         "EMBED_GRAPH_PASSWORD",
         "NEO4J_PASSWORD",
         "REAPER_DATABASE_URL",
+        "EMBED_MCP_TOKEN",
     }
     assert all(row.literal == "" for row in secrets)
-    assert configuration_markdown().count("**Secret.**") == 6
+    assert configuration_markdown().count("**Secret.**") == 7
 
 
 def test_the_example_changes_nothing_until_it_is_uncommented() -> None:

@@ -13,18 +13,16 @@ from pathlib import Path
 
 import dagster as dg
 
+from embed_pipeline import EmbedPipelineResource
+from embed_pipeline.api import NewEntity
 from embed_pipeline.defs.build import build_definitions
-from embed_pipeline.domain.entity import NewEntity
 from embed_pipeline.settings import load_settings
-from embed_pipeline.usecases.entities.create import upsert_entities
-from embed_pipeline.usecases.insight.search import search
-from embed_pipeline.worker.context import Services
 
 RECIPES = Path(__file__).with_name("recipes.csv")
 
 
 @dg.asset(group_name="kitchen", description="Recipes of the kitchen, as entities of the graph.")
-def recipes(services: dg.ResourceParam[Services]) -> dg.MaterializeResult:
+def recipes(embeddings: EmbedPipelineResource) -> dg.MaterializeResult:
     """Loading the same recipes again queues nothing; a changed text is embedded again."""
     with RECIPES.open(newline="") as file:
         entities = [
@@ -35,7 +33,8 @@ def recipes(services: dg.ResourceParam[Services]) -> dg.MaterializeResult:
             )
             for row in csv.DictReader(file)
         ]
-    report = upsert_entities(services.jobs, services.graph, entities, model=services.model)
+    with embeddings.get_pipeline() as pipeline:
+        report = pipeline.upsert_entities(entities)
     return dg.MaterializeResult(
         metadata={
             "created": report.created,
@@ -50,8 +49,9 @@ def recipes(services: dg.ResourceParam[Services]) -> dg.MaterializeResult:
     deps=["entity_embeddings"],
     description="What to cook on a cold evening, found by meaning.",
 )
-def recipe_finder(services: dg.ResourceParam[Services]) -> dg.MaterializeResult:
-    found = search(services, "a warming soup for a cold evening", limit=3, entity_type="recipe")
+def recipe_finder(embeddings: EmbedPipelineResource) -> dg.MaterializeResult:
+    with embeddings.get_pipeline() as pipeline:
+        found = pipeline.search("a warming soup for a cold evening", limit=3, entity_type="recipe")
     hits = [f"- {hit.entity.name} ({hit.score:.2f})" for hit in found.hits]
     return dg.MaterializeResult(
         metadata={"hits": dg.MetadataValue.md("\n".join(hits)), "searched": found.searchable}
@@ -59,6 +59,8 @@ def recipe_finder(services: dg.ResourceParam[Services]) -> dg.MaterializeResult:
 
 
 defs = dg.Definitions.merge(
-    dg.Definitions(assets=[recipes, recipe_finder]),
+    dg.Definitions(
+        assets=[recipes, recipe_finder], resources={"embeddings": EmbedPipelineResource()}
+    ),
     build_definitions(load_settings(), deps=[recipes]),
 )

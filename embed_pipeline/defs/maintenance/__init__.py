@@ -17,7 +17,6 @@ __all__ = ["maintenance_definitions"]
 
 
 def maintenance_definitions(pipeline: Pipeline) -> dg.Definitions:
-    running = pipeline.running
     audit_job = pipeline.job(audit_embeddings, "audit_job", lane="maintenance")
     cleanup_job = pipeline.job(cleanup_ttl, "cleanup_ttl_job", lane="maintenance")
     discover_job = pipeline.job(discover_missing_embeddings, "discover_job", lane="maintenance")
@@ -26,9 +25,9 @@ def maintenance_definitions(pipeline: Pipeline) -> dg.Definitions:
         jobs=[audit_job, cleanup_job, discover_job, prune_job],
         sensors=[discover_sensor_of(pipeline, discover_job)],
         schedules=[
-            schedule_for(audit_job, "*/5 * * * *", running=running),
-            discover_schedule_of(pipeline, discover_job),
-            schedule_for(cleanup_job, "0 3 * * *", running=running),
-            schedule_for(prune_job, "30 3 * * *", running=running),
+            *schedule_for(pipeline, audit_job, "*/5 * * * *"),
+            *discover_schedule_of(pipeline, discover_job, "*/15 * * * *"),
+            *schedule_for(pipeline, cleanup_job, "0 3 * * *"),
+            *schedule_for(pipeline, prune_job, "30 3 * * *"),
         ],
     )

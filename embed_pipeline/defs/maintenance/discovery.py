@@ -86,14 +86,17 @@ def _state_of(report: DiscoveryReport) -> str:
 
 
 def discover_schedule_of(
-    pipeline: Pipeline, discover_job: dg.JobDefinition
-) -> dg.ScheduleDefinition:
+    pipeline: Pipeline, discover_job: dg.JobDefinition, cron: str
+) -> list[dg.ScheduleDefinition]:
     services = pipeline.names("services")
+    chosen = pipeline.cron(discover_job, cron)
+    if chosen is None:
+        return []
 
     @dg.schedule(
         name=pipeline.names("discover_schedule"),
         job=discover_job,
-        cron_schedule="*/15 * * * *",
+        cron_schedule=chosen,
         default_status=schedule_status(pipeline.running),
         required_resource_keys={services},
         description="Finds entities that other programs left without a valid vector. Launches no"
@@ -109,7 +112,7 @@ def discover_schedule_of(
             refill = check_refill(getattr(context.resources, services))
         return dg.SkipReason(refill.reason) if refill.reason else request
 
-    return discover_schedule
+    return [discover_schedule]
 
 
 def discover_sensor_of(pipeline: Pipeline, discover_job: dg.JobDefinition) -> dg.SensorDefinition:

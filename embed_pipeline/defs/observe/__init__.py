@@ -19,7 +19,7 @@ def observe_definitions(pipeline: Pipeline, deps: Upstream) -> dg.Definitions:
         assets=assets_of(pipeline, deps),
         asset_checks=[check_embeddings_of(pipeline)],
         schedules=[
-            schedule_for(observe_job, "*/5 * * * *", running=pipeline.running),
-            schedule_for(report_job, "0 6 * * *", running=pipeline.running),
+            *schedule_for(pipeline, observe_job, "*/5 * * * *"),
+            *schedule_for(pipeline, report_job, "0 6 * * *"),
         ],
     )

@@ -10,6 +10,7 @@ from embed_pipeline import __version__
 from embed_pipeline.errors import ConfigurationError, EmbedPipelineError
 from embed_pipeline.interfaces.cli.commands import (
     adopt,
+    collection,
     entities,
     files,
     find,
@@ -36,6 +37,7 @@ app = typer.Typer(
 for module in (setup, adopt, files, run, find, graph, entities, queue, jobs, serve):
     for command in module.COMMANDS:
         app.command()(command)
+app.add_typer(collection.collection_app)
 app.add_typer(reaper.reaper_app)
 
 

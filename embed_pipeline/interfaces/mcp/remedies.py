@@ -8,7 +8,7 @@ from embed_pipeline.domain.diagnosis import Diagnosis, Remedy
 
 FOR_ONE: Mapping[Remedy, str] = {
     Remedy.CREATE: "Call create_entities.",
-    Remedy.UPDATE: "Ask a person to load it with text: no tool changes an existing entity.",
+    Remedy.UPDATE: "Call upsert_entities with key {key!r} and its text.",
     Remedy.DISCOVER: "Call force_generate_embedding with key {key!r}, or wait for discovery.",
     Remedy.FORCE: "Call force_generate_embedding with key {key!r}.",
     Remedy.RUN: "Ask a person to start a worker: Dagster, or `embed-pipeline run`.",

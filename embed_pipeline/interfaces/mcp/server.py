@@ -1,4 +1,4 @@
-"""The server: lists the tools, calls them in threads, and closes the stores at its end."""
+"""The server: tools and resources, called in threads; the stores are closed at its end."""
 
 from __future__ import annotations
 
@@ -16,11 +16,18 @@ from mcp.server import Server, ServerRequestContext
 from mcp.types import CallToolResult, TextContent
 
 from embed_pipeline import __version__, telemetry, wiring
-from embed_pipeline.errors import EmbedPipelineError, ErrorCategory, RequestError
+from embed_pipeline.errors import (
+    ConfigurationError,
+    EmbedPipelineError,
+    ErrorCategory,
+    RequestError,
+)
+from embed_pipeline.interfaces.mcp import resources
+from embed_pipeline.interfaces.mcp.http import HttpOptions, serve_http
 from embed_pipeline.interfaces.mcp.stdio import Stdio
 from embed_pipeline.interfaces.mcp.tool import AgentTool
 from embed_pipeline.interfaces.mcp.tools import INSTRUCTIONS, TOOLS
-from embed_pipeline.settings import IN_PROCESS, load_settings
+from embed_pipeline.settings import IN_PROCESS, Settings, load_settings
 from embed_pipeline.telemetry import emit, redact
 from embed_pipeline.worker.context import Services
 
@@ -32,11 +39,16 @@ ADVICE: Mapping[ErrorCategory, str] = {
 }
 
 
-def serve() -> None:
-    """Speak MCP on stdin and stdout until the client disconnects or a signal arrives.
+def serve(
+    *,
+    http: HttpOptions | None = None,
+    read_only: bool = False,
+    listening: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Speak MCP on stdin and stdout, or over HTTP, until the client or a signal ends it.
 
-    Logs go to stderr. Raises ConfigurationError for unusable settings; the databases may be down
-    and come back later.
+    `listening` gets the address of HTTP. Logs go to stderr. Raises ConfigurationError for unusable
+    settings; the databases may be down and come back later.
     """
     settings = load_settings()
     telemetry.configure(settings.logging.level, settings.logging.format)
@@ -44,37 +56,89 @@ def serve() -> None:
         sys.stderr.write(note + "\n")
     with ExitStack() as stack:
         services = stack.enter_context(closing(wiring.open_services(settings)))
-        anyio.run(_serve, server_for(services), stack.close)
+        server = server_for(services, read_only=read_only)
+        if http is None:
+            anyio.run(_serve, server, stack.close)
+        else:
+            serve_http(server, http, token=_token(settings), listening=listening)
 
 
-def server_for(services: Services) -> Server[dict[str, Any]]:
-    queries_leave = services.provider.name not in IN_PROCESS
+def _token(settings: Settings) -> str:
+    if settings.mcp.token is None:
+        raise ConfigurationError(
+            [
+                "EMBED_MCP_TOKEN must be set for MCP over HTTP; make one with "
+                '`python3 -c "import secrets; print(secrets.token_urlsafe(32))"`.'
+            ]
+        )
+    return settings.mcp.token.get_secret_value()
 
-    async def list_tools(
-        context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        tools = [tool.listed(queries_leave=queries_leave) for tool in TOOLS.values()]
-        return types.ListToolsResult(tools=tools)
 
-    async def call_tool(
-        context: ServerRequestContext[Any], params: types.CallToolRequestParams
-    ) -> CallToolResult:
-        tool = TOOLS.get(params.name)
-        if tool is None:
-            known = ", ".join(TOOLS)
-            raise MCPError(types.INVALID_PARAMS, f"No tool {params.name!r}; there are: {known}.")
-        # Not abandoned when the client cancels: the stores stay open until the call has ended.
-        return await anyio.to_thread.run_sync(call, services, tool, params.arguments or {})
-
+def server_for(services: Services, *, read_only: bool = False) -> Server[dict[str, Any]]:
+    answers = _Answers(services, read_only=read_only)
     return Server(
         NAME,
         version=__version__,
         title="embed_pipeline",
         description="Keeps every entity of a knowledge graph embedded.",
         instructions=INSTRUCTIONS,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
+        on_list_tools=answers.list_tools,
+        on_call_tool=answers.call_tool,
+        on_list_resources=answers.list_resources,
+        on_list_resource_templates=answers.list_templates,
+        on_read_resource=answers.read_resource,
     )
+
+
+Context = ServerRequestContext[Any]
+Page = types.PaginatedRequestParams | None
+
+
+class _Answers:
+    """One method per request of the protocol."""
+
+    def __init__(self, services: Services, *, read_only: bool) -> None:
+        self._services = services
+        self._tools = {
+            name: tool for name, tool in TOOLS.items() if not (read_only and tool.changes)
+        }
+
+    async def list_tools(self, context: Context, params: Page) -> types.ListToolsResult:
+        queries_leave = self._services.provider.name not in IN_PROCESS
+        tools = [tool.listed(queries_leave=queries_leave) for tool in self._tools.values()]
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> CallToolResult:
+        tool = self._tools.get(params.name)
+        if tool is None:
+            known = ", ".join(self._tools)
+            raise MCPError(types.INVALID_PARAMS, f"No tool {params.name!r}; there are: {known}.")
+        # Not abandoned when the client cancels: the stores stay open until the call has ended.
+        return await anyio.to_thread.run_sync(call, self._services, tool, params.arguments or {})
+
+    async def list_resources(self, context: Context, params: Page) -> types.ListResourcesResult:
+        return types.ListResourcesResult(resources=resources.listed())
+
+    async def list_templates(
+        self, context: Context, params: Page
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=[resources.TEMPLATE])
+
+    async def read_resource(
+        self, context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        return await anyio.to_thread.run_sync(read, self._services, params.uri)
+
+
+def read(services: Services, uri: str) -> types.ReadResourceResult:
+    """Blocks; an error is a sentence, like that of a tool."""
+    try:
+        return resources.read(services, uri)
+    except EmbedPipelineError as error:
+        sentence = redact(f"{error} {ADVICE[error.category]}")
+        raise MCPError(types.INTERNAL_ERROR, sentence) from error
 
 
 def call(services: Services, tool: AgentTool[Any], given: Mapping[str, Any]) -> CallToolResult:

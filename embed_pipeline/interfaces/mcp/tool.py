@@ -57,6 +57,8 @@ class AgentTool(Generic[ArgumentsT]):
     run: Callable[[Services, ArgumentsT], Answer]
     """Blocks; the server calls it in a thread."""
     changes: bool = False
+    overwrites: bool = False
+    """It changes or deletes what was there before."""
     repeatable: bool = True
     """A second call with the same arguments changes nothing more."""
     sends_query: bool = False
@@ -75,7 +77,7 @@ class AgentTool(Generic[ArgumentsT]):
             output_schema=schema_of(self.answer),
             annotations=ToolAnnotations(
                 read_only_hint=not self.changes,
-                destructive_hint=False,
+                destructive_hint=self.overwrites,
                 idempotent_hint=self.repeatable,
                 open_world_hint=self.sends_query and queries_leave,
             ),

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from embed_pipeline.settings.parsing.kinds import FOLDER, one_of, pattern
+from pydantic import SecretStr
+
+from embed_pipeline.settings.parsing.kinds import FOLDER, TOKEN, one_of, pattern
 from embed_pipeline.settings.parsing.variables import Findings, parse, setting
 
 NAME = pattern(
@@ -72,6 +74,15 @@ class LogSettings:
         one_of(LogFormat),
         "The format of log lines; auto is text on a terminal, and JSON elsewhere and in Dagster.",
         default="auto",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpSettings:
+    token: SecretStr | None = setting(
+        "EMBED_MCP_TOKEN",
+        TOKEN,
+        "What clients of MCP over HTTP must send as their bearer token.",
     )
 
 

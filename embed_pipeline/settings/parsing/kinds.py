@@ -163,3 +163,4 @@ IDENTIFIERS = Kind(
 PASSWORD = secret("any text", strip=False)
 API_KEY = secret("printable ASCII without spaces", regex="[!-~]*")
 """Sent in an HTTP header, which cannot hold spaces or line ends."""
+TOKEN = secret("at least 16 characters of printable ASCII without spaces", regex="([!-~]{16,})?")

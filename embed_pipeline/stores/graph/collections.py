@@ -30,14 +30,13 @@ from embed_pipeline.domain.partition import (
     Labelled,
     PartitionCounts,
 )
-from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.graph.discovery import START
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
-from embed_pipeline.stores.graph.models import taking_vectors
+from embed_pipeline.stores.graph.models import named, taking_vectors
 from embed_pipeline.stores.graph.routing import Routing, Uids, qualified, renamed
 
 
-class CollectionsEntityStore(Routing, EntityStore):
+class CollectionsEntityStore(Routing):
     # -- entities -----------------------------------------------------------------------------
 
     def create_entities(self, entities: Sequence[NewEntity], *, model: str) -> tuple[Created, ...]:
@@ -47,11 +46,12 @@ class CollectionsEntityStore(Routing, EntityStore):
         return self._put(entities, lambda store, part: store.upsert_entities(part, model=model))
 
     def soft_delete(self, uids: Uids) -> tuple[EntityUid, ...]:
-        return tuple(
-            store.mapping.uid_of(key)
-            for store, keys in self._grouped(uids).items()
-            for key in store.soft_delete(keys)
-        )
+        parts = ((store, store.soft_delete(keys)) for store, keys in self._grouped(uids).items())
+        return tuple(store.mapping.uid_of(key) for store, deleted in parts for key in deleted)
+
+    def erase(self, uid: EntityUid, *, delete: bool = False) -> bool:
+        store, key = self._split(uid)
+        return store.erase(key, delete=delete)
 
     def get_entity(self, uid: EntityUid) -> Entity | None:
         return self.read_entities([uid]).get(uid)
@@ -80,13 +80,14 @@ class CollectionsEntityStore(Routing, EntityStore):
     ) -> Discovery:
         """The marked ones of all collections, then the others; each collection after the other."""
         check_limit(limit)
+        record = named(self.models(), model)
         found: dict[EntityUid, Entity] = {}
         bookmark = after or Bookmark(uid=START, marked=True)
         start_store, start = self._split(bookmark.uid)
         parts = [(store, marked) for marked in (True, False) for store in self._stores]
         for store, marked in parts[parts.index((start_store, bookmark.marked)) :]:
             rest = limit - len(found)
-            page = store.missing(model=model, marked=marked, after=start, limit=rest)
+            page = store.missing(record, marked=marked, after=start, limit=rest)
             found |= {store.mapping.uid_of(one.uid): qualified(one, store) for one in page}
             if len(page) == rest:
                 last = store.mapping.uid_of(page[-1].uid)

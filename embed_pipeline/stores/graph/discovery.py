@@ -41,13 +41,13 @@ class DiscoveryVerbs(LabelVerbs):
         self, limit: int = 10, *, model: str, after: Bookmark | None = None
     ) -> Discovery:
         check_limit(limit)
+        record = self._graph.read(lambda tx: find_model(tx, model))
         marked: list[Entity] = []
         start = after.uid if after else START
         if after is None or after.marked:
-            marked = self.missing(model=model, marked=True, after=start, limit=limit)
+            marked = self.missing(record, marked=True, after=start, limit=limit)
             start = START
-        rest = limit - len(marked)
-        others = self.missing(model=model, marked=False, after=start, limit=rest)
+        others = self.missing(record, marked=False, after=start, limit=limit - len(marked))
         # What a writer unmarked between the two reads would otherwise be there twice.
         seen = {entity.uid for entity in marked}
         last = (marked + others)[-1:]
@@ -57,9 +57,10 @@ class DiscoveryVerbs(LabelVerbs):
             bookmark=None if is_last else Bookmark(uid=last[0].uid, marked=not others),
         )
 
-    def missing(self, *, model: str, marked: bool, after: EntityUid, limit: int) -> list[Entity]:
+    def missing(
+        self, record: ModelRecord | None, *, marked: bool, after: EntityUid, limit: int
+    ) -> list[Entity]:
         """One of the two parts of `entities_without_embeddings`."""
-        record = self._graph.read(lambda tx: find_model(tx, model))
         if marked:
             return self._marked(record, LACKING, after=after, limit=limit)
         return self._unmarked(record, after=after, limit=limit)

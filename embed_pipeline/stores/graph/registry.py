@@ -30,8 +30,11 @@ def registered_in(document: str | None) -> tuple[Registered, ...] | None:
 
 
 def save_registry(store: GraphEntityStore, registered: Sequence[Registered]) -> None:
-    document = json.dumps([asdict(one) for one in registered])
-    store.save_cursor(CURSOR, EntityUid(document))
+    store.save_cursor(CURSOR, EntityUid(document_of(registered)))
+
+
+def document_of(registered: Sequence[Registered]) -> str:
+    return json.dumps([asdict(one) for one in registered])
 
 
 def confirmed(

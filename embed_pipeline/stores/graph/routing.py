@@ -16,7 +16,7 @@ from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import Created, check_limit
 from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.errors import RequestError
+from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.graph.discovery import START
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 Uids = Sequence[EntityUid]
 
 
-class Routing:
+class Routing(EntityStore):
     """The stores are opened on first use, because the graph knows their order."""
 
     def __init__(self, open_stores: Callable[[], Sequence[GraphEntityStore]]) -> None:
@@ -72,11 +72,8 @@ class Routing:
 
     def _store_for(self, new: NewEntity) -> tuple[GraphEntityStore, NewEntity]:
         if new.collection is not None:
-            for store in self._stores:
-                if store.mapping.name == new.collection:
-                    return store, new
-            known = ", ".join(one.name for one in self.collections)
-            raise RequestError(f"There is no collection {new.collection!r}; there are: {known}.")
+            meant = self.collection(new.collection)
+            return self._by_prefix[meant.standing.prefix], new
         if new.uid is None:
             return self._by_prefix[""], new
         store, key = self._split(new.uid)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 
 from embed_pipeline.domain.check import CheckResult, Condition
-from embed_pipeline.domain.collection import Collection, is_environment
+from embed_pipeline.domain.collection import Collection, Registered, is_environment
 from embed_pipeline.domain.embedding import ModelRecord
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.ports.entity_store import EntityStore
@@ -15,6 +15,7 @@ from embed_pipeline.ports.graph_survey import GraphSurvey
 from embed_pipeline.stores.config import InitOptions, Location, Server, StoreConfig
 from embed_pipeline.stores.graph.collections import CollectionsEntityStore
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
+from embed_pipeline.stores.graph.registry import save_registry
 from embed_pipeline.stores.neo4j.driver.database import (
     CONNECT_TIMEOUT,
     RETRY_TIME,
@@ -27,7 +28,11 @@ from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
 from embed_pipeline.stores.neo4j.setup import schema, survey, trigger
 from embed_pipeline.stores.neo4j.setup.doctor import diagnose_database
-from embed_pipeline.stores.neo4j.setup.labels import confirm_collections, refuse_foreign_labels
+from embed_pipeline.stores.neo4j.setup.labels import (
+    confirm_collections,
+    refuse_foreign_labels,
+    registered_in_graph,
+)
 from embed_pipeline.stores.neo4j.setup.vector_index import VectorIndexSetup
 from embed_pipeline.stores.queue.job_store import OpenQueue
 
@@ -95,6 +100,16 @@ def initialise_graph(config: StoreConfig, options: InitOptions) -> list[str]:
         for record in _models(database, first):
             sentences += indexes.prepare(record, options)
     return sentences
+
+
+def registered_collections(config: StoreConfig) -> tuple[Registered, ...]:
+    with closing(_database(config.graph, config)) as database:
+        return registered_in_graph(database)
+
+
+def save_collections(config: StoreConfig, registered: Sequence[Registered]) -> None:
+    with closing(_database(config.graph, config)) as database:
+        save_registry(GraphEntityStore(Neo4jGraph(database, mapping=Collection())), registered)
 
 
 def set_trigger(config: StoreConfig, *, install: bool) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 from embed_pipeline.domain.check import CheckResult
-from embed_pipeline.domain.collection import is_environment
+from embed_pipeline.domain.collection import Registered, is_environment
 from embed_pipeline.errors import RequestError
 from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.ports.graph_survey import GraphSurvey
@@ -18,7 +19,12 @@ from embed_pipeline.stores.queue.job_store import OpenQueue, QueueJobStore
 from embed_pipeline.stores.sqlite.clock import MachineClock
 from embed_pipeline.stores.sqlite.doctor import diagnose_file, diagnose_folder
 from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
-from embed_pipeline.stores.sqlite.graph.several import files_of, open_stores
+from embed_pipeline.stores.sqlite.graph.several import (
+    files_of,
+    open_stores,
+    read_registry,
+    write_registry,
+)
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 
 QUEUE_FILE, GRAPH_FILE = "queue.sqlite", "graph.sqlite"
@@ -65,6 +71,14 @@ def initialise_graph(config: StoreConfig, options: InitOptions) -> list[str]:
     if options.rebuild_index:
         sentences.append("A graph in SQLite has no vector index: a search compares all vectors.")
     return sentences
+
+
+def registered_collections(config: StoreConfig) -> tuple[Registered, ...]:
+    return read_registry(config.home / GRAPH_FILE)
+
+
+def save_collections(config: StoreConfig, registered: Sequence[Registered]) -> None:
+    write_registry(config.home / GRAPH_FILE, registered)
 
 
 def set_trigger(config: StoreConfig, *, install: bool) -> str:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -85,20 +86,66 @@ def _report(problem: str) -> None:
     sys.stderr.write(redact(problem) + "\n")
 
 
-def mcp() -> None:
-    """Serve the tools for agents over standard input and output (Model Context Protocol).
+Address = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Serve over HTTP at this address; port 0 for any."),
+]
+ReadOnly = Annotated[
+    bool, typer.Option("--read-only", help="Offer only the tools that change nothing.")
+]
+TlsCert = Annotated[Path | None, typer.Option(help="With --http: the certificate's file (PEM).")]
+TlsKey = Annotated[Path | None, typer.Option(help="With --http: its private key's file (PEM).")]
+BehindProxy = Annotated[
+    bool, typer.Option("--behind-proxy", help="With --http: a proxy encrypts what leaves here.")
+]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="With --http: a name by which clients call the server."),
+]
+Rate = Annotated[
+    int, typer.Option(min=1, help="With --http: at most this many requests per minute.")
+]
 
-    An MCP client starts and ends it; the settings are those of its environment.
 
-    Example: `embed-pipeline mcp`
+def mcp(
+    http: Address = None,
+    read_only: ReadOnly = False,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    behind_proxy: BehindProxy = False,
+    allow_host: AllowHost = None,
+    rate: Rate = 600,
+) -> None:
+    """Serve the tools for agents (Model Context Protocol) to the client that starts it, or by HTTP.
+
+    Over HTTP every request needs the token of EMBED_MCP_TOKEN. Other machines reach it only with
+    TLS or through a proxy.
+
+    Example: `embed-pipeline mcp --http 127.0.0.1:8321`
     """
     try:
-        from embed_pipeline.interfaces.mcp import serve
+        from embed_pipeline.interfaces.mcp import http_options, serve
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise
         raise package_missing("The MCP server", "mcp", extra="mcp") from error
-    serve()
+    options = None
+    if http is not None:
+        options = http_options(
+            http,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            behind_proxy=behind_proxy,
+            hosts=allow_host or (),
+            rate=rate,
+        )
+    serve(http=options, read_only=read_only, listening=_say_where)
+    if options is not None:
+        typer.echo("Stopped.")
+
+
+def _say_where(address: str) -> None:
+    typer.echo(f"MCP at {address}; Ctrl-C ends it.")
 
 
 COMMANDS = (metrics, mcp)

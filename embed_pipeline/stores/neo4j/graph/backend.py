@@ -22,7 +22,7 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import NO_KEY, AuditCounts
+from embed_pipeline.domain.partition import ERASED, NO_KEY, AuditCounts
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
 from embed_pipeline.errors import PageTooLarge
 from embed_pipeline.stores.graph.transaction import (
@@ -54,6 +54,7 @@ from embed_pipeline.stores.neo4j.graph.names import (
 from embed_pipeline.stores.neo4j.graph.search import VectorSearch
 
 T = TypeVar("T")
+REASONS = {"no_key": NO_KEY, "erased": ERASED}
 
 
 class Neo4jGraphTransaction(GraphTransaction):
@@ -75,8 +76,7 @@ class Neo4jGraphTransaction(GraphTransaction):
     def _collected(
         self, statement: str, *, of: str = FIRST_PROPERTY, **parameters: Any
     ) -> list[Any]:
-        """What a statement `found`, in one row: the driver takes longer over a row than over what
-        is in it."""
+        """What a statement `found`, in one row: the driver takes long over a row."""
         (row,) = self.all(statement, of=of, **parameters)
         found: list[Any] = row["found"]
         return found
@@ -217,7 +217,7 @@ class Neo4jGraph(GraphDatabase):
         outside = max(row["nodes"] - row["entities"], 0)
         shared = (embedded_label(of), MARKER, QUEUED)
         single = {own(name, self.mapping) for name in (shared[0], NOTHING, EXCLUDED, UNSEEN)}
-        strays = [*shared, *sorted(single.difference(shared))]
+        strays = (*shared, *sorted(single.difference(shared)))
         statements = [cypher_labels.remove_stray(one, shared=one in shared) for one in strays]
         if outside:
             statements.append(cypher_labels.EXCLUDE_OTHERS)
@@ -229,7 +229,7 @@ class Neo4jGraph(GraphDatabase):
         repaired, last = 0, self.entities_per_write
         while last == self.entities_per_write:
             (row,) = self.write(
-                lambda tx: tx.all(statement, of=of, size=self.entities_per_write, no_key=NO_KEY)
+                lambda tx: tx.all(statement, of=of, size=self.entities_per_write, **REASONS)
             )
             last = row["repaired"]
             repaired += last

@@ -54,6 +54,8 @@ WITH {read}, {all_facts}, {labels}
 RETURN collect([entity, facts, labels]) AS found
 """
 
+DELETE_ENTITY = "MATCH (e:{entity} {{{key}: $uid}}) DETACH DELETE e"
+
 LOCK_UNMEASURED = LOCK_ENTITIES.replace("all_facts", "all_unmeasured")
 
 # A property that is null in the map is removed; those that are not in it stay as they are.

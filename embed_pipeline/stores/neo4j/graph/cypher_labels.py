@@ -87,10 +87,10 @@ RETURN COUNT {{ (:{entity}) }} AS nodes,
        COUNT {{ MATCH (e:{entity}) WHERE {belongs} }} AS entities
 """
 
-# Markers of a node that may belong to another collection stay.
+# Markers of a node that may belong to another collection stay, and so does an erasure.
 EXCLUDE_OTHERS = """
 MATCH (e:{entity})
-WHERE NOT coalesce({belongs}, false)
+WHERE NOT coalesce({belongs}, false) AND coalesce(e.{reason}, '') <> $erased
 WITH e, {why_not} AS reason
 WHERE NOT e:{excluded} OR coalesce(e.{reason}, '') <> reason
    OR (reason = $no_key AND NOT e:{unseen}) OR (reason <> $no_key AND e:{unseen})

@@ -95,9 +95,10 @@ def _vector_names(mapping: Collection, vector: str) -> dict[str, str]:
 
 
 def _values(mapping: Collection) -> Iterator[str]:
-    """What is read of an entity: key, name, type, valid-to, then the parts of its text."""
+    """What is read of an entity: key, name, type, valid-to, why it is excluded, then the parts of
+    its text."""
     fixed = (mapping.key, mapping.name_property, mapping.type_property, mapping.valid_to)
-    for part in (*fixed, *mapping.text):
+    for part in (*fixed, own(REASON, mapping), *mapping.text):
         yield f"e.{quoted(part)}" if isinstance(part, str) else _neighbours(part)
 
 

@@ -25,7 +25,7 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import NO_KEY, Labels
+from embed_pipeline.domain.partition import ERASED, NO_KEY, Labels
 from embed_pipeline.domain.recipe import (
     TextPart,
     TextValue,
@@ -50,8 +50,8 @@ from embed_pipeline.stores.neo4j.graph.names import (
 
 
 def entity_of(values: Sequence[Any], mapping: Collection) -> Entity:
-    """By position: uid, name, type, valid-to, then the parts of the mapping's text."""
-    uid, name, entity_type, valid_to, *parts = values
+    """By position: uid, name, type, valid-to, why excluded, then the parts of its text."""
+    uid, name, entity_type, valid_to, excluded, *parts = values
     texts = tuple(zip(mapping.text, parts, strict=True))
     return Entity(
         uid=EntityUid(str(uid)),
@@ -60,6 +60,7 @@ def entity_of(values: Sequence[Any], mapping: Collection) -> Entity:
         entity_type=mapping.fixed_type or _as_text(entity_type) or "",
         texts=tuple(_part_of(part, value) for part, value in texts),
         valid_to=None if valid_to is None else moment_of(valid_to) or INVALID_TIME,
+        erased=excluded == ERASED,
         html=mapping.html_positions,
         left_out=tuple(str(p) for p, value in texts if value is None and p in mapping.neighbours),
     )
@@ -101,7 +102,7 @@ def is_right(values: Sequence[Any], mapping: Collection, *, labels: Set[str], mo
     An audit meets mostly those: of plain texts nothing is made.
     """
     entity, facts, (names, _reason) = values
-    (_uid, _name, _type, valid_to, *texts) = entity
+    (_uid, _name, _type, valid_to, _excluded, *texts) = entity
     if labels != set(names) or not facts or facts[0] != model or valid_to is not None:
         return False
     is_plain = not mapping.html and all(map(_is_plain, texts))

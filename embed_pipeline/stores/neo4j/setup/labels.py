@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from embed_pipeline.domain.collection import OF_VERSION_0_1, Collection, accepted, register
+from embed_pipeline.domain.collection import (
+    OF_VERSION_0_1,
+    Collection,
+    Registered,
+    accepted,
+    register,
+)
 from embed_pipeline.domain.embedding import FIRST_PROPERTY, embedded_label
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import SchemaMissing
@@ -66,14 +72,18 @@ def register_collections(
     database: Neo4jDatabase, collections: Sequence[Collection]
 ) -> tuple[Collection, ...]:
     """New ones are registered behind those that are there; one that has changed is refused."""
-    store = _store(database, collections[0])
-    known = read_registry(store)
-    if known is None:
-        known = (OF_VERSION_0_1,) if store.models() else ()
-    registered = register(collections, known)
+    registered = register(collections, registered_in_graph(database))
     found = confirmed(collections, registered, count_embedded=partial(_count_embedded, database))
-    save_registry(store, accepted(collections, registered))
+    save_registry(_store(database, collections[0]), accepted(collections, registered))
     return found
+
+
+def registered_in_graph(database: Neo4jDatabase) -> tuple[Registered, ...]:
+    store = _store(database, Collection())
+    known = read_registry(store)
+    if known is not None:
+        return known
+    return (OF_VERSION_0_1,) if store.models() else ()
 
 
 def confirm_collections(

@@ -16,6 +16,7 @@ from embed_pipeline.errors import SchemaMissing
 from embed_pipeline.stores.graph.registry import CURSOR, registered_in
 from embed_pipeline.stores.sqlite.graph.label_schema import add_labels
 from embed_pipeline.stores.sqlite.graph.mapping import filled
+from embed_pipeline.stores.sqlite.graph.sql import READ_CURSOR
 
 VERSION = 2
 
@@ -71,7 +72,6 @@ _SET_VERSION = f"PRAGMA user_version = {VERSION}"
 _FIND_TABLE = "SELECT 1 FROM sqlite_master WHERE lower(name) = lower(:name)"
 _SAVE_MAPPING = "INSERT INTO embedding_graph (only, mapping) VALUES (1, :mapping)"
 _READ_MAPPING = "SELECT mapping FROM embedding_graph"
-_READ_COLLECTIONS = "SELECT uid FROM embedding_cursors WHERE name = :name"
 
 
 def schema_for(path: Path, mapping: Collection) -> Callable[[sqlite3.Connection], None]:
@@ -131,7 +131,7 @@ def _check_mapping(connection: sqlite3.Connection, path: Path, mapping: Collecti
             f"The database {path} holds something other than a graph: choose another file for it."
         )
     if not mapping.standing.others:
-        document = connection.execute(_READ_COLLECTIONS, {"name": CURSOR}).fetchone()
+        document = connection.execute(READ_CURSOR, {"name": CURSOR}).fetchone()
         if document:
             placed([mapping], registered_in(document[0]) or ())
     made_with = connection.execute(_READ_MAPPING).fetchone()[0]

@@ -20,18 +20,18 @@ from embed_pipeline.domain.collection import (
 )
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
-from embed_pipeline.stores.graph.registry import CURSOR, registered_in, save_registry
+from embed_pipeline.stores.graph.registry import CURSOR, document_of, registered_in, save_registry
 from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
+from embed_pipeline.stores.sqlite.graph.sql import READ_CURSOR, SAVE_CURSOR
 
 _FIND = "SELECT 1 FROM sqlite_master WHERE name = 'embedding_cursors'"
-_READ = "SELECT uid FROM embedding_cursors WHERE name = :name"
 
 
 def open_stores(
     first: Path, collections: Sequence[Collection], *, clock: Clock | None
 ) -> list[GraphEntityStore]:
     """A store for each; those that are new are registered."""
-    known = _read_registry(first)
+    known = read_registry(first)
     registered = register(collections, known)
     stores = [
         GraphEntityStore(SqliteGraph(file_of(one, first), mapping=one, clock=clock))
@@ -46,7 +46,7 @@ def files_of(first: Path, collections: Sequence[Collection]) -> list[Path]:
     """The files that these collections have or will have."""
     if is_environment(collections):
         return [first]
-    registered = register(collections, _read_registry(first))
+    registered = register(collections, read_registry(first))
     return [file_of(one, first) for one in placed(collections, registered)]
 
 
@@ -55,12 +55,17 @@ def file_of(collection: Collection, first: Path) -> Path:
     return first.with_name(f"{first.stem}.{prefix}{first.suffix}") if prefix else first
 
 
-def _read_registry(path: Path) -> tuple[Registered, ...]:
+def read_registry(path: Path) -> tuple[Registered, ...]:
     """Before the file is opened with a collection: the registry says with which."""
     if not path.exists():
         return ()
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
         if connection.execute(_FIND).fetchone() is None:
             return ()
-        document = connection.execute(_READ, {"name": CURSOR}).fetchone()
+        document = connection.execute(READ_CURSOR, {"name": CURSOR}).fetchone()
     return (document and registered_in(document[0])) or (OF_VERSION_0_1,)
+
+
+def write_registry(path: Path, registered: Sequence[Registered]) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(SAVE_CURSOR, {"name": CURSOR, "uid": document_of(registered)})

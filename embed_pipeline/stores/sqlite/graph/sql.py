@@ -27,6 +27,8 @@ UPDATE {entity} SET
 WHERE {key} = :uid
 """
 
+DELETE_ENTITY = "DELETE FROM {entity} WHERE {key} = :uid"
+
 DROP_VECTOR = "DELETE FROM embedding_vectors WHERE uid = :uid AND vector_property = :property"
 
 DISOWN_VECTOR = """
