@@ -47,9 +47,8 @@ RETURN name, count(*) AS filled, collect(DISTINCT type) AS types,
   coalesce(avg(CASE WHEN type = 'STRING' THEN size(value)
       WHEN type = 'LIST<STRING>' THEN reduce(length = 0, item IN value | length + size(item))
       WHEN type STARTS WITH 'LIST' THEN size(value) END), 0.0) AS length,
-  count(CASE WHEN type = 'STRING' AND (value CONTAINS '</' OR value CONTAINS '&quot;'
-      OR value CONTAINS '&#' OR value CONTAINS '&lt;' OR value CONTAINS '&amp;')
-      THEN true END) AS html,
+  count(CASE WHEN type = 'STRING' AND (value CONTAINS '</'
+      OR (value CONTAINS '&' AND value =~ '(?s).*&#?\\\\w+;.*')) THEN true END) AS html,
   count(CASE WHEN type = 'STRING' AND size(value) < 500 AND (value =~ '\\\\w+://\\\\S+'
       OR value =~ '[0-9a-fA-F-]{{16,}}' OR value =~ '[0-9TZ:.,+ -]*') THEN true END) AS opaque,
   count(DISTINCT CASE WHEN type IN ['STRING', 'INTEGER'] THEN value END) AS distinct
