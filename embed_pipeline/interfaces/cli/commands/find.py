@@ -43,6 +43,7 @@ def search(
             "name": hit.entity.name,
             "type": hit.entity.entity_type,
             "key": hit.entity.uid,
+            "collection": hit.entity.collection,
             "text": excerpt(hit.entity.text),
         }
         for hit in result.hits
@@ -55,6 +56,8 @@ def search(
         facts | {"score": f"{hit.score:.3f}", "text": _in_a_line(hit.entity)}
         for hit, facts in zip(result.hits, hits, strict=True)
     ]
+    for row in rows:
+        row.pop("collection")  # its key says so already, and a table is narrow
     show_rows(rows, as_json=False, title=f"“{query}”", empty="Nothing found.")
     if result.searchable < result.entities:
         console.print(
