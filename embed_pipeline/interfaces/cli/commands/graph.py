@@ -34,7 +34,7 @@ _MEANINGS = {
     "invalid": "have a vector that is zero or not finite, in a sample",
     "nothing_to_embed": "have no text, so they need no vector",
     "excluded": "are deleted, erased, filtered out, or have no usable key",
-    "unseen": "of the excluded: nodes without a usable key, which nothing can name",
+    "unseen": "excluded ones without a usable key: nothing can name them",
     "failed": "jobs that failed and are parked",
     "queued": "jobs that wait or are in work",
 }
