@@ -11,7 +11,13 @@ from embed_pipeline.domain.check import CheckResult
 from embed_pipeline.domain.collection import Registered, is_environment
 from embed_pipeline.errors import RequestError
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.stores.config import InitOptions, Location, StoreConfig
+from embed_pipeline.stores.config import (
+    InitOptions,
+    Location,
+    StoreConfig,
+    Uninstalled,
+    UninstallOptions,
+)
 from embed_pipeline.stores.graph.collections import CollectionsEntityStore
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.queue.job_store import OpenQueue, QueueJobStore
@@ -65,6 +71,17 @@ def initialise_graph(config: StoreConfig, options: InitOptions) -> list[str]:
     if options.rebuild_index:
         sentences.append("A graph in SQLite has no vector index: a search compares all vectors.")
     return sentences
+
+
+def uninstall_graph(config: StoreConfig, options: UninstallOptions) -> Uninstalled:
+    """A graph in a file is ours as a whole, entities included: its owner deletes it."""
+    return Uninstalled(notes=(_delete_note("graph", config.home / GRAPH_FILE),))
+
+
+def _delete_note(role: str, path: Path) -> str:
+    return (
+        f"The {role} is a file that holds nothing else: delete {path}, {path}-wal and {path}-shm."
+    )
 
 
 def registered_collections(config: StoreConfig) -> tuple[Registered, ...]:

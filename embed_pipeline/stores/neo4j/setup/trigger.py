@@ -79,7 +79,7 @@ def check_trigger(
     graph: Neo4jDatabase, mapping: Collection, models: Iterable[ModelRecord]
 ) -> CheckResult:
     """Which way changes of other programs are found."""
-    found = _installed(graph, mapping)
+    found = installed_trigger(graph, mapping)
     if found == trigger_statement(mapping, models):
         return ok("changes", "an APOC trigger marks what other programs change")
     if found is not None:
@@ -126,7 +126,7 @@ def _listed(names: Iterable[str]) -> str:
     return "[" + ", ".join(f"'{quoted(name)[1:-1]}'" for name in names) + "]"
 
 
-def _installed(graph: Neo4jDatabase, mapping: Collection) -> str | None:
+def installed_trigger(graph: Neo4jDatabase, mapping: Collection) -> str | None:
     """The statement of our trigger, if there is one in force."""
     if not has_triggers(graph):
         return None
