@@ -98,12 +98,6 @@ def test_nodes_that_cannot_be_seen_are_counted_and_get_a_key(handbook: Handbook)
     assert (before, after) == (1, 4)
 
 
-def test_nodes_of_two_labels_get_a_common_one(handbook: Handbook) -> None:
-    handbook.follow("adopting.md", ":Searchable")
-
-    assert handbook.graph.run("MATCH (n:Searchable) RETURN count(n) AS n") == [{"n": 6}]
-
-
 def test_own_cypher_finds_valid_nodes_by_a_vector_of_the_model(handbook: Handbook) -> None:
     handbook.command("init")
     model = handbook.embed()["model"]

@@ -66,10 +66,10 @@ def coverage(
     counts = asdict(counted) | {"failed": report.queue.failed, "queued": report.queued}
     audit = counts.pop("audit")
     counts.pop("collections")
-    collections = {name: one.shown() for name, one in counted.collections.items()}
     if as_json:
         facts = counts | {"percent": counted.percent, "model": model, "remedies": commands}
-        facts |= {"audit": audit, "exact": exact, "collections": collections}
+        each = {name: one.shown() for name, one in counted.collections.items()}
+        facts |= {"audit": audit, "exact": exact, "collections": each}
         show(facts, as_json=True, title="Coverage")
         return
     share = "no entities yet" if counted.percent is None else f"{counted.percent:.1f} %"
@@ -79,11 +79,15 @@ def coverage(
         for name, count in counts.items()
     ]
     show_rows(rows, as_json=False, title=f"Coverage of {model}: {share}", empty="")
-    if len(collections) > 1:
-        each = [{"collection": name, **one} for name, one in collections.items()]
-        show_rows(each, as_json=False, title="Collections", empty="")
+    _show_collections(counted)
     if not exact:
         say(_audit_note(counted), {}, as_json=False)
+
+
+def _show_collections(counted: Coverage) -> None:
+    if len(counted.collections) > 1:
+        each = [{"collection": name, **one.shown()} for name, one in counted.collections.items()]
+        show_rows(each, as_json=False, title="Collections", empty="")
 
 
 def _audit_note(counted: Coverage) -> str:
