@@ -14,6 +14,7 @@ from embed_pipeline.errors import RequestError
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.ports.entity_store import EntityStore
+from embed_pipeline.ports.graph_survey import GraphSurvey
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.providers import open_provider
@@ -59,6 +60,16 @@ def initialise_stores(settings: Settings, options: InitOptions | None = None) ->
     if options.trigger is not None:
         sentences.append(graph.set_trigger(config, install=options.trigger))
     return sentences
+
+
+def survey_graph(settings: Settings) -> GraphSurvey:
+    """What other programs keep in the graph; nothing is changed, and no `init` is needed."""
+    return graph_backend(settings.stores.graph).survey_graph(_store_config(settings, None))
+
+
+def give_keys(settings: Settings, label: str) -> int:
+    """Give nodes of a label that have no `uid` one; how many."""
+    return graph_backend(settings.stores.graph).give_keys(_store_config(settings, None), label)
 
 
 def uninstall(settings: Settings, options: UninstallOptions | None = None) -> Uninstalled:

@@ -18,6 +18,7 @@ from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.entity_store import EntityStore
+from embed_pipeline.ports.graph_survey import GraphSurvey
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 
@@ -152,6 +153,12 @@ class GraphBackend(Protocol):
 
     def set_trigger(self, config: StoreConfig, *, install: bool) -> str:
         """Install or remove what marks changes of other programs at once; a sentence about it."""
+
+    def survey_graph(self, config: StoreConfig) -> GraphSurvey:
+        """What other programs keep in the graph, by samples. Changes nothing, needs no `init`."""
+
+    def give_keys(self, config: StoreConfig, label: str) -> int:
+        """Give nodes of a label that have no `uid` one; how many."""
 
     def diagnose_graph(self, config: StoreConfig) -> list[CheckResult]:
         """Reached, prepared, of a version that works? Changes nothing."""

@@ -242,6 +242,13 @@ def test_doctor_finds_servers_that_are_away(cli: CommandLine, closed_port: int) 
     assert "password" not in answer.out
 
 
+def test_adopt_is_refused_where_no_other_program_writes(cli: CommandLine) -> None:
+    answer = cli("adopt")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith("Only a graph in Neo4j is adopted (EMBED_GRAPH_STORE=neo4j)")
+
+
 def test_uninstall_names_the_files_of_a_home_and_changes_nothing(
     cli: CommandLine, home: Path, services: Services
 ) -> None:

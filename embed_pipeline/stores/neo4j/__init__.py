@@ -11,6 +11,7 @@ from embed_pipeline.domain.collection import Collection, Registered, is_environm
 from embed_pipeline.domain.embedding import ModelRecord
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.ports.entity_store import EntityStore
+from embed_pipeline.ports.graph_survey import GraphSurvey
 from embed_pipeline.stores.config import (
     InitOptions,
     Location,
@@ -32,7 +33,7 @@ from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
 from embed_pipeline.stores.neo4j.queue.adoption import sentences_on_jobs_left
 from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.setup import schema, trigger, uninstall
+from embed_pipeline.stores.neo4j.setup import schema, survey, trigger, uninstall
 from embed_pipeline.stores.neo4j.setup.doctor import diagnose_database
 from embed_pipeline.stores.neo4j.setup.labels import (
     confirm_collections,
@@ -147,6 +148,16 @@ def set_trigger(config: StoreConfig, *, install: bool) -> str:
             else trigger.drop_trigger(graph, system, one)
             for one in found
         )
+
+
+def survey_graph(config: StoreConfig) -> GraphSurvey:
+    with closing(_database(config.graph, config)) as database:
+        return survey.survey(database)
+
+
+def give_keys(config: StoreConfig, label: str) -> int:
+    with closing(_database(config.graph, config)) as database:
+        return survey.give_keys(database, label)
 
 
 def _models(database: Neo4jDatabase, collection: Collection) -> tuple[ModelRecord, ...]:

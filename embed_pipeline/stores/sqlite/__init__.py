@@ -11,6 +11,7 @@ from embed_pipeline.domain.check import CheckResult
 from embed_pipeline.domain.collection import Registered, is_environment
 from embed_pipeline.errors import RequestError
 from embed_pipeline.ports.entity_store import EntityStore
+from embed_pipeline.ports.graph_survey import GraphSurvey
 from embed_pipeline.stores.config import (
     InitOptions,
     Location,
@@ -33,6 +34,11 @@ from embed_pipeline.stores.sqlite.graph.several import (
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 
 QUEUE_FILE, GRAPH_FILE = "queue.sqlite", "graph.sqlite"
+
+NOT_ADOPTED = (
+    "Only a graph in Neo4j is adopted (EMBED_GRAPH_STORE=neo4j): one in SQLite is filled by"
+    " `embed-pipeline load FILE`."
+)
 
 
 def open_queue(config: StoreConfig) -> OpenQueue:
@@ -96,6 +102,14 @@ def set_trigger(config: StoreConfig, *, install: bool) -> str:
     if not install:
         return "A graph in SQLite has no trigger."
     raise RequestError("A graph in SQLite has no other writers: a trigger is for Neo4j only.")
+
+
+def survey_graph(config: StoreConfig) -> GraphSurvey:
+    raise RequestError(NOT_ADOPTED)
+
+
+def give_keys(config: StoreConfig, label: str) -> int:
+    raise RequestError(NOT_ADOPTED)
 
 
 def diagnose_queue(config: StoreConfig) -> list[CheckResult]:

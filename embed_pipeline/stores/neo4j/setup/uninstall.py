@@ -17,6 +17,8 @@ from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline.stores.neo4j.graph.names import (
     EXCLUDED,
     MARKER,
+    NEIGHBOUR_CHANGED,
+    NEIGHBOUR_EXPANDING,
     NOTHING,
     QUEUED,
     REASON,
@@ -76,7 +78,8 @@ class _Ours:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        each = (*map(embedded_label, self.vectors), NOTHING, EXCLUDED, UNSEEN)
+        ours = (NOTHING, EXCLUDED, UNSEEN, NEIGHBOUR_CHANGED, NEIGHBOUR_EXPANDING)
+        each = (*map(embedded_label, self.vectors), *ours)
         named = [own(label, one) for one in self.collections for label in each]
         return tuple(dict.fromkeys((*each, *named, MARKER, QUEUED)))
 
