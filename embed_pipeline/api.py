@@ -27,10 +27,12 @@ from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.usecases.entities import audit as audit_use_case
 from embed_pipeline.usecases.entities import create as create_use_case
+from embed_pipeline.usecases.entities import erase as erase_use_case
 from embed_pipeline.usecases.entities import refresh as refresh_use_case
 from embed_pipeline.usecases.entities.audit import AuditReport
 from embed_pipeline.usecases.entities.create import CreateReport
 from embed_pipeline.usecases.entities.embedded import embedded_entities
+from embed_pipeline.usecases.entities.erase import EraseReport
 from embed_pipeline.usecases.entities.refresh import RefreshReport
 from embed_pipeline.usecases.files.columns import ColumnChoice
 from embed_pipeline.usecases.files.frames import load_frame
@@ -53,6 +55,7 @@ __all__ = [
     "Entity",
     "EntityText",
     "EntityUid",
+    "EraseReport",
     "Finding",
     "Hit",
     "LoadReport",
@@ -131,13 +134,16 @@ class Pipeline:
         text: Sequence[str] = (),
         entity_type: str | None = None,
         key: str | None = None,
+        collection: str | None = None,
     ) -> LoadReport:
         """Store new and changed entities of a DataFrame, as `embed-pipeline load` does of a file.
 
         Arguments name columns; those left out are named as the mapped properties. The columns of
         `text` become the observations, in order. Other columns are ignored.
         """
-        columns = ColumnChoice(name=name, entity_type=entity_type, key=key, text=tuple(text))
+        columns = ColumnChoice(
+            name=name, entity_type=entity_type, key=key, text=tuple(text), collection=collection
+        )
         return load_frame(self._services, frame, columns)
 
     def delete_entities(self, uids: Sequence[EntityUid]) -> tuple[EntityUid, ...]:
@@ -150,6 +156,14 @@ class Pipeline:
         A name is a key, or an exact name if no entity has that key. Works in pages of 500.
         """
         return refresh_use_case.refresh(self._services, names)
+
+    def erase(self, key: EntityUid, *, delete: bool = False) -> EraseReport:
+        """Remove vectors, labels and jobs of one entity, which is never embedded again.
+
+        `delete` removes the entity itself too. `left` of the report names what was found of it
+        afterwards, `out_of_reach` what other programs may keep.
+        """
+        return erase_use_case.erase(self._services, key, delete=delete)
 
     def search(
         self, query: str, *, limit: int = 10, entity_type: str | None = None

@@ -29,6 +29,7 @@
         ├── ModelNotFound           404
         ├── SettingsRefused         400 for the settings, whatever the texts
         ├── ModelNotActive          the configured model was never started for this graph
+        ├── CollectionMismatch      the settings describe other collections than the graph has
         └── QuotaExhausted          `insufficient_quota`: the account has no credit
 
 Losing a lease is not an error: the stores report the lost jobs in `LeaseResult.lost`.
@@ -214,6 +215,10 @@ class SettingsRefused(CriticalError):
 
 class ModelNotActive(CriticalError):
     """The graph does not use the configured model; a run never starts one."""
+
+
+class CollectionMismatch(CriticalError):
+    """The settings describe other collections than the graph has registered."""
 
 
 class QuotaExhausted(CriticalError):

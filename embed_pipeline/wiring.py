@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
 from embed_pipeline.domain.check import CheckResult
+from embed_pipeline.domain.collection import Registered
 from embed_pipeline.domain.recovery import QueuePolicy, RecoveryPolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
@@ -49,6 +50,17 @@ def initialise_stores(settings: Settings, options: InitOptions | None = None) ->
     if options.trigger is not None:
         sentences.append(graph.set_trigger(config, install=options.trigger))
     return sentences
+
+
+def registered_collections(settings: Settings) -> tuple[Registered, ...]:
+    """What the graph has, whatever the settings describe."""
+    config = _store_config(settings, None)
+    return graph_backend(settings.stores.graph).registered_collections(config)
+
+
+def save_collections(settings: Settings, registered: Sequence[Registered]) -> None:
+    config = _store_config(settings, None)
+    graph_backend(settings.stores.graph).save_collections(config, registered)
 
 
 def diagnose_stores(settings: Settings) -> list[CheckResult]:
@@ -136,7 +148,7 @@ def _store_config(
     return StoreConfig(
         home=settings.home,
         policy=policy_of(settings),
-        mapping=settings.entity,
+        collections=settings.collections,
         queue=_server(settings.stores.queue_server),
         graph=_server(settings.stores.graph_server),
         clock=clock,

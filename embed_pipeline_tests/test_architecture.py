@@ -57,6 +57,7 @@ HOMES = {
     "opentelemetry": {"telemetry.spans"},
     "pydantic": {"settings", "defs", "interfaces.mcp"},
     "dotenv": {"settings"},
+    "yaml": {"settings"},
     "certifi": {"settings"},
     "pydantic_core": {"providers.openai"},
 }

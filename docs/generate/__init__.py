@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from docs.generate.cli import cli_markdown
-from docs.generate.configuration import configuration_markdown, env_example
+from docs.generate.configuration import collections_schema, configuration_markdown, env_example
 from docs.generate.logs import logs_markdown
 from docs.generate.mcp import mcp_markdown
 
@@ -19,10 +19,12 @@ PAGES: Mapping[Path, Callable[[], str]] = {
     Path("docs/logs.md"): logs_markdown,
     Path("docs/configuration.md"): configuration_markdown,
     Path(".env.example"): env_example,
+    Path("deploy/collections.schema.json"): collections_schema,
 }
 
 
 def write_pages(root: Path) -> None:
     """Write all pages below `root`, the folder of the project."""
     for path, generate in PAGES.items():
+        (root / path).parent.mkdir(exist_ok=True)
         (root / path).write_text(generate(), encoding="utf-8")

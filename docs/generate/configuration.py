@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from textwrap import wrap
 
 from embed_pipeline.settings.load import GROUPS
+from embed_pipeline.settings.parsing.collection_schema import json_schema
 from embed_pipeline.settings.parsing.sources import FILE_SUFFIX
 from embed_pipeline.settings.parsing.variables import Setting, settings_of
 
@@ -98,3 +100,8 @@ def _example_lines(row: Row) -> str:
     lines = [line for text in texts for line in wrap(text, width=98, break_on_hyphens=False)]
     comment = "".join(f"# {line}\n" for line in lines)
     return f"\n{comment}#{row.variable}={row.literal}\n"
+
+
+def collections_schema() -> str:
+    """The JSON schema of EMBED_CONFIG's file, for editors."""
+    return json.dumps(json_schema(), indent=2) + "\n"

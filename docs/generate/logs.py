@@ -15,8 +15,8 @@ _PREFACE = f"""\
 # Logs
 
 Each log line is an event with facts, written by the standard logger `embed_pipeline`: as JSON, or
-as text on a terminal (`EMBED_LOG_FORMAT`, `EMBED_LOG_LEVEL`). In Dagster the lines are also in the
-log of their run.
+as text on a terminal (`EMBED_LOG_FORMAT`, `EMBED_LOG_LEVEL`). In the log of a Dagster run a line is
+its message with the facts behind it, for people; the process's stderr beside it has the JSON.
 
 ```json
 {{"timestamp": "2026-01-31T12:00:00.000Z", "level": "info", "event": "jobs.leased",

@@ -2,11 +2,11 @@
 
 import dagster as dg
 
+from embed_pipeline.defs.assets import Upstream
 from embed_pipeline.defs.control import control_definitions
 from embed_pipeline.defs.embed import embed_definitions
 from embed_pipeline.defs.maintenance import maintenance_definitions
 from embed_pipeline.defs.observe import observe_definitions
-from embed_pipeline.defs.observe.assets import Upstream
 from embed_pipeline.defs.pipeline import Pipeline, Schedules
 from embed_pipeline.settings import Settings, named
 
@@ -28,8 +28,8 @@ def build_definitions(
     chosen = schedules or {}
     pipeline = Pipeline(settings if name is None else named(settings, name), chosen)
     parts = [
-        embed_definitions(pipeline),
-        observe_definitions(pipeline, deps),
+        embed_definitions(pipeline, deps),
+        observe_definitions(pipeline),
         control_definitions(pipeline),
         maintenance_definitions(pipeline),
         # No executor: every job names its own, and two different ones could not be merged.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import wraps
 from inspect import isgeneratorfunction
 from typing import Any
@@ -49,18 +50,18 @@ def pipeline_op(
 
 def _with_concise_failures(compute: Compute) -> Compute:
     if not isgeneratorfunction(compute):
-        return _concise_failures(compute.__name__)(compute)
+        return concise_failures(compute.__name__)(compute)
 
     @wraps(compute)
     def generate(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        with _concise_failures(compute.__name__):
+        with concise_failures(compute.__name__):
             yield from compute(*args, **kwargs)
 
     return generate
 
 
 @contextmanager
-def _concise_failures(operation: str) -> Iterator[None]:
+def concise_failures(operation: str) -> Iterator[None]:
     """The log keeps the stack. Only transient errors are worth another try."""
     try:
         yield
@@ -68,6 +69,14 @@ def _concise_failures(operation: str) -> Iterator[None]:
         emit("op.failed", operation=operation, error=error)
         may_pass = error.category is ErrorCategory.TRANSIENT
         raise dg.Failure(str(error), allow_retries=may_pass) from error
+
+
+def in_words(span: timedelta) -> str:
+    seconds = max(span.total_seconds(), 0)
+    for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 class Stopwatch:

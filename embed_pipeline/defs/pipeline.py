@@ -26,6 +26,11 @@ LANES = ["embed", "recovery", "maintenance", "observation", "control", "reaper"]
 PIPELINE = "embed_pipeline/pipeline"
 """Whose run it is. Sensors count, and prune_history deletes, only the runs of their pipeline."""
 
+ENTITY_EMBEDDINGS = "entity_embeddings"
+EMBEDDING_QUEUE = "embedding_queue"
+EMBEDDING_REPORT = "embedding_report"
+ASSETS = [ENTITY_EMBEDDINGS, EMBEDDING_QUEUE, EMBEDDING_REPORT]
+
 AFTER_DRAIN = timedelta(minutes=6)
 """For the last batch of a run: requests that time out, vectors that wait for the graph."""
 
@@ -153,6 +158,26 @@ class Pipeline:
             resource_defs=self.job_resources | (resources or {}),
             tags=self.names.tags(lane) | {"dagster/max_runtime": str(max_runtime)},
         )
+
+
+def tag_own_run(
+    context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext,
+    names: Names,
+    *,
+    lane: str,
+    max_runtime: int | None = None,
+) -> None:
+    """A run that the UI starts from the page of an asset lacks the tags of our jobs.
+
+    A run that also does other work belongs to another pipeline and is left alone.
+    """
+    run = context.run
+    checks = [check.asset_key for check in run.asset_check_selection or ()]
+    selected = [*(run.asset_selection or ()), *checks]
+    own = {names.asset(asset) for asset in ASSETS}
+    if selected and own.issuperset(selected):
+        limit = {"dagster/max_runtime": str(max_runtime)} if max_runtime else {}
+        context.instance.add_run_tags(run.run_id, names.tags(lane) | limit)
 
 
 def _graph_of(op: dg.OpDefinition, name: str) -> dg.GraphDefinition:

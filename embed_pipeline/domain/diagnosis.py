@@ -105,13 +105,13 @@ def unknown(wanted: str) -> Diagnosis:
 
 
 def deleted(entity: Entity) -> Diagnosis:
-    return Diagnosis(
-        reason=Reason.DELETED,
-        entity=entity,
-        message=f"{_title(entity)} was deleted on {entity.valid_to:%Y-%m-%d %H:%M} UTC, "
-        "so no search finds it. Loading it again restores it.",
-        remedy=Remedy.UPDATE,
-    )
+    how = "was erased: it is never embedded again, so no search finds it."
+    if not entity.erased:
+        how = f"was deleted on {entity.valid_to:%Y-%m-%d %H:%M} UTC, so no search finds it. "
+        how += "Loading it again restores it."
+    remedy = None if entity.erased else Remedy.UPDATE
+    message = f"{_title(entity)} {how}"
+    return Diagnosis(reason=Reason.DELETED, entity=entity, message=message, remedy=remedy)
 
 
 def without_text(entity: Entity, properties: tuple[str, ...]) -> Diagnosis:

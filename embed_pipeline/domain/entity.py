@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import chain
 
-from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.collection import ENVIRONMENT, Collection
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.recipe import TextValue, embedding_text, version_of
 from embed_pipeline.errors import RequestError
@@ -30,6 +30,8 @@ class NewEntity:
     entity_type: str = ""
     properties: Mapping[str, TextValue] = field(default_factory=dict)
     uid: EntityUid | None = None
+    collection: str | None = None
+    """None: the one that the uid names, otherwise the one that was registered first."""
 
     @property
     def identity(self) -> EntityUid:
@@ -45,14 +47,18 @@ class Entity:
     entity_type: str
     texts: tuple[TextValue, ...]
     valid_to: datetime | None = None
+    erased: bool = False
+    """A person had it erased: it may be changed, but is never embedded again."""
     html: frozenset[int] = frozenset()
     """The positions of the texts that are HTML."""
     left_out: tuple[str, ...] = ()
     """Paths whose neighbours are not in the text, because there are too many relationships."""
+    collection: str = ENVIRONMENT
+    """Its name."""
 
     @property
     def is_valid(self) -> bool:
-        return self.valid_to is None
+        return self.valid_to is None and not self.erased
 
     @cached_property
     def text(self) -> str:
@@ -70,21 +76,24 @@ def uid_for(name: str, entity_type: str) -> EntityUid:
 
 
 def merged(new: NewEntity, existing: Entity | None, *, mapping: Collection) -> Entity:
-    """The entity after an upsert: valid, with what `new` says over what was there."""
-    entity_type = new.entity_type or (existing.entity_type if existing else "")
+    """The entity after an upsert: valid, unless it was erased, with what `new` says."""
+    before = existing.entity_type if existing else ""
+    entity_type = mapping.fixed_type or new.entity_type or before
     said: dict[str, TextValue] = {**new.properties, mapping.name_property: new.name}
     if new.entity_type:
         said[mapping.type_property] = new.entity_type
-    before = existing.texts if existing else (None,) * len(mapping.text)
+    earlier = existing.texts if existing else (None,) * len(mapping.text)
     texts = (
         said.get(part, old) if isinstance(part, str) else old
-        for part, old in zip(mapping.text, before, strict=True)
+        for part, old in zip(mapping.text, earlier, strict=True)
     )
     return Entity(
         uid=new.identity,
+        collection=mapping.name,
         name=new.name,
         entity_type=entity_type,
         texts=tuple(tuple(text) if isinstance(text, list) else text for text in texts),
+        erased=existing is not None and existing.erased,
         html=mapping.html_positions,
         left_out=existing.left_out if existing else (),
     )
@@ -105,6 +114,8 @@ def check_entities(entities: Sequence[NewEntity], *, mapping: Collection) -> Non
 
 
 def _problem_of(new: NewEntity, mapping: Collection) -> str | None:
+    if misfit := _misfit(new, mapping):
+        return misfit
     if not new.name.strip():
         return "its name is empty"
     if "\x00" in (new.uid or ""):
@@ -120,6 +131,15 @@ def _problem_of(new: NewEntity, mapping: Collection) -> str | None:
             return f"its property {name} is neither a string nor a list of strings"
     strings = [new.uid or "", new.name, new.entity_type, *_strings(new.properties.values())]
     return None if _is_unicode("".join(strings)) else "its text is not valid Unicode"
+
+
+def _misfit(new: NewEntity, mapping: Collection) -> str | None:
+    """Why the collection cannot have such an entity."""
+    if mapping.filter is not None:
+        return f"{mapping.name} has a filter, so only your own programs can create its entities"
+    if new.entity_type not in ("", mapping.fixed_type or new.entity_type):
+        return f"the type of {mapping.name} is {mapping.fixed_type}, got {new.entity_type!r}"
+    return None if mapping.can_have(new.uid or "") else f"{mapping.name} has integers as keys"
 
 
 def _is_text(value: object) -> bool:

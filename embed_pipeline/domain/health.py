@@ -116,6 +116,9 @@ class HealthReport:
     reasons: tuple[str, ...]
     silent_jobs: int = 0
     silent_job_ids: tuple[JobId, ...] = ()
+    recent: int = 0
+    """How many of the latest outcomes `success_rate` is about: at most 100."""
+    recent_failures: int = 0
 
 
 def report(
@@ -138,6 +141,8 @@ def report(
         reasons=(*reasons, *_on_silence(silence)),
         silent_jobs=silence.count,
         silent_job_ids=silence.job_ids,
+        recent=total,
+        recent_failures=len(failures),
     )
 
 

@@ -14,7 +14,8 @@ from embed_pipeline.domain.embedding import ModelRecord, VectorDefect, VectorFac
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
 
-DELETED, NO_KEY = "deleted", "no_key"
+DELETED, NO_KEY, ERASED = "deleted", "no_key", "erased"
+FILTERED, OTHER_COLLECTION = "filtered", "other_collection"
 """Why an entity is excluded."""
 
 
@@ -50,6 +51,8 @@ def labels_for(
     and is marked. An entity that lost its vector is marked too; one that never had any is found
     without a mark.
     """
+    if entity.erased:
+        return Labels(excluded=ERASED)
     if not entity.is_valid:
         return Labels(excluded=DELETED)
     if not entity.text:
@@ -78,7 +81,14 @@ class PartitionCounts:
     """With a vector of the model; also one whose text has changed since."""
     nothing_to_embed: int = 0
     excluded: int = 0
+    unseen: int = 0
+    """Of the excluded: nodes of the label that have no usable key."""
     marked: int = 0
+
+    def __add__(self, other: PartitionCounts) -> PartitionCounts:
+        names = [count.name for count in fields(PartitionCounts)]
+        added = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return PartitionCounts(**added)
 
     @property
     def embeddable(self) -> int:
@@ -174,7 +184,7 @@ class Coverage:
     invalid: int = 0
     nothing_to_embed: int = 0
     excluded: int = 0
-    """Not among the entities: deleted, or without a usable key."""
+    """Not among the entities: deleted, erased, or without a usable key."""
     audit: Audited | None = None
 
     @property

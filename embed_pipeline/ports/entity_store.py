@@ -25,12 +25,25 @@ from embed_pipeline.domain.embedding import (
 from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.domain.partition import AuditPage, AuditRecord, Labelled, PartitionCounts
+from embed_pipeline.errors import RequestError
 
 
 class EntityStore(Protocol):
     @property
     @abstractmethod
-    def mapping(self) -> Collection: ...
+    def collections(self) -> tuple[Collection, ...]:
+        """In the order of their registration: the first has bare keys as uids."""
+
+    def collection_of(self, entity: Entity) -> Collection:
+        return self.collection(entity.collection)
+
+    def collection(self, name: str | None) -> Collection:
+        """The first one without a name."""
+        for one in self.collections:
+            if name in (None, one.name):
+                return one
+        known = ", ".join(one.name for one in self.collections)
+        raise RequestError(f"There is no collection {name!r}; there are: {known}.")
 
     # -- entities ---------------------------------------------------------------------------
 
@@ -52,6 +65,14 @@ class EntityStore(Protocol):
     @abstractmethod
     def soft_delete(self, uids: Sequence[EntityUid]) -> tuple[EntityUid, ...]:
         """Set valid-to on those that are valid; returns them."""
+
+    @abstractmethod
+    def erase(self, uid: EntityUid, *, delete: bool = False) -> bool:
+        """Remove vectors and labels and exclude the entity forever, whatever is written to it.
+
+        `delete` removes the entity itself, and on Neo4j its relationships. False if it is not
+        there. A vector that is written meanwhile does not land.
+        """
 
     @abstractmethod
     def get_entity(self, uid: EntityUid) -> Entity | None:
@@ -105,6 +126,10 @@ class EntityStore(Protocol):
         """
 
     @abstractmethod
+    def is_before(self, first: EntityUid, second: EntityUid) -> bool:
+        """Whether a walk by key meets the first uid before the second."""
+
+    @abstractmethod
     def cursor(self, name: str) -> EntityUid | None:
         """Where a named walk stopped last time."""
 
@@ -119,6 +144,10 @@ class EntityStore(Protocol):
 
         It is what the labels say: a change of another program counts once an audit has met it.
         """
+
+    @abstractmethod
+    def counts_by_collection(self, *, model: str) -> Mapping[str, PartitionCounts]:
+        """The same, by the name of the collection."""
 
     @abstractmethod
     def audit_page(

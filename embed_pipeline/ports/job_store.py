@@ -156,6 +156,14 @@ class JobStore(Protocol):
         """
 
     @abstractmethod
+    def erase(self, entity_uid: EntityUid) -> tuple[JobId, ...]:
+        """Delete every job of an entity with its error texts, also one that a worker holds.
+
+        That worker loses its lease. An event is appended, also if there is no job; it names no
+        entity.
+        """
+
+    @abstractmethod
     def cleanup(self, *, older_than: timedelta) -> CleanupReport:
         """Delete completed and failed jobs, and events, that are older."""
 

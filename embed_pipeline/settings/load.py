@@ -8,7 +8,8 @@ from pathlib import Path
 
 from embed_pipeline.domain.collection import Collection
 from embed_pipeline.errors import ConfigurationError
-from embed_pipeline.settings.groups.entity import EntitySettings, entity_mapping
+from embed_pipeline.settings.groups.collections import CollectionSettings, collections_of
+from embed_pipeline.settings.groups.entity import EntitySettings
 from embed_pipeline.settings.groups.general import (
     NAME,
     Environment,
@@ -42,7 +43,7 @@ GROUPS: Mapping[str, tuple[type, ...]] = {
     "Queue": (QueueSettings,),
     "Embedding provider": (ProviderSettings, *ACCESS.values()),
     "Stores": (StoreSettings, QueueServer, GraphServer, Neo4jServer),
-    "Entities of the graph": (EntitySettings,),
+    "Entities of the graph": (CollectionSettings, EntitySettings),
     "Stuck-job reaper": (ReaperSettings,),
     "Agents over HTTP": (McpSettings,),
     "Logging": (LogSettings,),
@@ -68,7 +69,8 @@ class Settings:
     queue: QueueSettings
     provider: ProviderSettings
     stores: StoreSettings
-    entity: Collection
+    collections: tuple[Collection, ...]
+    """Of the file, or the environment's single one; in the order of the file."""
     logging: LogSettings
     mcp: McpSettings
     name: str = ""
@@ -125,7 +127,7 @@ def _assemble(environ: Mapping[str, str], findings: Findings) -> Settings:
         queue=queue,
         provider=provider,
         stores=stores,
-        entity=entity_mapping(environ, stores.graph, findings),
+        collections=collections_of(environ, stores.graph, findings),
         logging=parse(LogSettings, environ, findings),
         mcp=parse(McpSettings, environ, findings),
         reaper=reaper_settings(environ, findings),

@@ -7,13 +7,13 @@ offers only that half.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from embed_pipeline.domain.check import CheckResult
-from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.collection import Collection, Registered
 from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
@@ -50,7 +50,7 @@ class StoreConfig:
 
     home: Path
     policy: QueuePolicy
-    mapping: Collection
+    collections: tuple[Collection, ...]
     queue: Server | None = None
     graph: Server | None = None
     clock: Clock | None = None
@@ -118,6 +118,11 @@ class GraphBackend(Protocol):
 
     def initialise_graph(self, config: StoreConfig, options: InitOptions) -> list[str]:
         """Create what is missing; may be repeated. A sentence for each thing worth knowing."""
+
+    def registered_collections(self, config: StoreConfig) -> tuple[Registered, ...]:
+        """In the order of their registration, whatever the settings say."""
+
+    def save_collections(self, config: StoreConfig, registered: Sequence[Registered]) -> None: ...
 
     def set_trigger(self, config: StoreConfig, *, install: bool) -> str:
         """Install or remove what marks changes of other programs at once; a sentence about it."""

@@ -18,21 +18,29 @@ from structlog.typing import EventDict, WrappedLogger
 
 from embed_pipeline.telemetry.events import EVENTS
 from embed_pipeline.telemetry.redaction import redact, register_secret
-from embed_pipeline.telemetry.rendering import as_entry, as_json, as_text
+from embed_pipeline.telemetry.rendering import as_entry, as_json, as_sentence, as_text
 
 __all__ = ["LOGGER_NAME", "configure", "emit", "redact", "register_secret"]
 
 LOGGER_NAME = "embed_pipeline"
 
-_render: Callable[[Mapping[str, Any]], str] = as_json
+Render = Callable[[Mapping[str, Any]], str]
+
+_FORMATS: Mapping[str, Render] = {"json": as_json, "text": as_text, "sentence": as_sentence}
+_render: Render = as_json
+"""For the handlers of a host program; stderr has its own."""
 
 
 class _StderrHandler(logging.Handler):
     """Looks up stderr for each line, because test runners and CLIs replace it."""
 
+    render: Render = staticmethod(as_json)
+
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            sys.stderr.write(self.format(record) + "\n")
+            entry = getattr(record, "entry", None)  # absent if another program uses our logger
+            line = self.format(record) if entry is None else self.render(entry)
+            sys.stderr.write(line + "\n")
         except Exception:  # the standard library's own rule for handlers
             self.handleError(record)
 
@@ -53,22 +61,26 @@ def emit(event: str, /, **facts: object) -> None:
     _log.log(kind.level, event, facts=facts, at=time.time())
 
 
-def configure(level: str = "INFO", format: str = "auto") -> None:  # noqa: A002
+def configure(level: str = "INFO", format: str = "auto", hosted: str | None = None) -> None:  # noqa: A002
     """Send lines to stderr; for entry points. Can be called again to change level and format.
 
-    `auto` is text on a terminal and JSON elsewhere.
+    `auto` is text on a terminal and JSON elsewhere. `hosted` is the format for other handlers, such
+    as the log of a Dagster run; by default the same.
     """
     global _render
     if format == "auto":
         format = "text" if sys.stderr.isatty() else "json"  # noqa: A001
-    _render = {"json": as_json, "text": as_text}[format]
+    _HANDLER.render = _FORMATS[format]
+    _render = _FORMATS[hosted or format]
     logger = logging.getLogger(LOGGER_NAME)
     logger.setLevel(level)
     logger.addHandler(_HANDLER)  # adding it twice changes nothing
 
 
-def _rendered(_logger: WrappedLogger, _method: str, entry: EventDict) -> str:
-    return _render(entry)
+def _rendered(
+    _logger: WrappedLogger, _method: str, entry: EventDict
+) -> tuple[tuple[str], dict[str, Any]]:
+    return (_render(entry),), {"extra": {"entry": entry}}
 
 
 # Wrapped by hand and not through structlog.configure, which belongs to the host program.

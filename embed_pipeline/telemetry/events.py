@@ -130,6 +130,7 @@ EVENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
         "entities.refreshed": EventKind(
             INFO, "Queued {count} entities that were named.", ("count", "unchanged", "unknown")
         ),
+        "entity.erased": EventKind(INFO, "Erased an entity and {count} jobs of it.", ("count",)),
         "entities.queue_unavailable": EventKind(
             WARNING,
             "Entities were stored but not queued; discovery will queue them.",

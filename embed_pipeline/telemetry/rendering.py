@@ -1,10 +1,10 @@
-"""The two formats of a log line: JSON for machines, text for a terminal."""
+"""The formats of a log line: JSON for machines, text for a terminal, a sentence for Dagster."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -42,16 +42,32 @@ def as_json(entry: Mapping[str, Any]) -> str:
 
 def as_text(entry: Mapping[str, Any]) -> str:
     """One line, so that no value can look like another entry; a stack follows, indented."""
-    head = ("timestamp", "level", "event", "message")
+    facts = [f"{name}={json.dumps(value)}" for name, value in _facts_of(entry)]
+    line = f"{entry['timestamp']} {entry['level'].upper():8} {entry['event']}: {_message_of(entry)}"
+    return " ".join([line, *facts]) + _stack_of(entry)
+
+
+def as_sentence(entry: Mapping[str, Any]) -> str:
+    """For the log of a Dagster run, which shows time and level by itself; without empty facts."""
     facts = [
-        f"{name}={json.dumps(value)}"
-        for name, value in entry.items()
-        if name not in (*head, "stack")
+        f"{name}={json.dumps(value, ensure_ascii=False)}"
+        for name, value in _facts_of(entry)
+        if value not in (None, "", [], {})
     ]
-    message = " ".join(entry["message"].splitlines())
-    line = f"{entry['timestamp']} {entry['level'].upper():8} {entry['event']}: {message}"
-    stack = "".join(f"\n    {row}" for row in str(entry.get("stack") or "").splitlines())
-    return " ".join([line, *facts]) + stack
+    return f"{_message_of(entry)} ({' '.join([entry['event'], *facts])})" + _stack_of(entry)
+
+
+def _facts_of(entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    head = ("timestamp", "level", "event", "message", "stack")
+    return ((name, value) for name, value in entry.items() if name not in head)
+
+
+def _message_of(entry: Mapping[str, Any]) -> str:
+    return " ".join(entry["message"].splitlines())
+
+
+def _stack_of(entry: Mapping[str, Any]) -> str:
+    return "".join(f"\n    {row}" for row in str(entry.get("stack") or "").splitlines())
 
 
 def _sentence(name: str, facts: Mapping[str, Any]) -> str:

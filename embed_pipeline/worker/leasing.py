@@ -10,6 +10,7 @@ from embed_pipeline.domain.breaker import GRAPH
 from embed_pipeline.domain.embedding import ModelRecord, ModelState
 from embed_pipeline.domain.lease import Lease, Refusal, RefusalReason
 from embed_pipeline.errors import (
+    CollectionMismatch,
     CriticalError,
     EmbedPipelineError,
     ModelNotActive,
@@ -65,7 +66,7 @@ def _check_graph(services: Services) -> None:
         broken = pause_for_graph(services, error, seen=breaker.generation)
         if broken is not None:
             _halt(services, broken, seen=resumed)
-    except ModelNotActive:
+    except (ModelNotActive, CollectionMismatch):
         raise  # the settings of this run are wrong, which is no reason to stop all workers
     except CriticalError as error:
         _halt(services, error, seen=resumed)

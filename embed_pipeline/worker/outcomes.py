@@ -11,6 +11,7 @@ from embed_pipeline.domain.breaker import GRAPH, Breaker, is_lasting, pause_at
 from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.job import ENTITY_GONE, EmbedJob, FailureRecord, JobId
 from embed_pipeline.errors import (
+    CollectionMismatch,
     CriticalError,
     EmbedPipelineError,
     EntityGone,
@@ -146,7 +147,7 @@ def _halt(
 
 def handle_graph_error(batch: LeasedBatch, error: TransientError | CriticalError) -> RunState:
     """The graph could not be read or written: no job is charged, and nothing more is paid for."""
-    if isinstance(error, ModelNotActive):
+    if isinstance(error, ModelNotActive | CollectionMismatch):
         raise error  # the settings of this run are wrong, which is no reason to stop all workers
     if isinstance(error, CriticalError):
         return _halt(batch, record_of(error), seen=batch.control.switch.generation)

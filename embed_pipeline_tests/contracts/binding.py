@@ -37,3 +37,4 @@ def _contracts_in(*names: str) -> Iterator[type]:
 
 QUEUE_CONTRACTS = tuple(_contracts_in("job_store", "rate_limiter", "heeding"))
 GRAPH_CONTRACTS = tuple(_contracts_in("entity_store"))
+COLLECTION_CONTRACTS = tuple(_contracts_in("collections"))

@@ -8,14 +8,17 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import pytest
 
+from embed_pipeline.defs.assets import Embeddings
 from embed_pipeline.defs.observe.checks import (
     COVERAGE,
     CheckConfig,
     check_coverage,
+    unreachable,
+)
+from embed_pipeline.defs.observe.queue_checks import (
     check_failed_jobs,
     check_health,
     check_stuck,
-    unreachable,
 )
 from embed_pipeline.domain.control import Switch, SwitchState
 from embed_pipeline.domain.health import HealthReport, HealthStatus
@@ -23,10 +26,11 @@ from embed_pipeline.domain.job import EmbedJob, EntityUid, JobId, JobStatus, Que
 from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.domain.recovery import RecoveryPolicy
 from embed_pipeline.errors import ErrorCategory, StoreUnavailable
-from embed_pipeline.usecases.insight.coverage import QueueState
+from embed_pipeline.usecases.insight.coverage import Progress, QueueState
+from embed_pipeline.usecases.insight.forecast import Forecast
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-HOUR = timedelta(hours=1)
+HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
 CONFIG = CheckConfig()
 HEALTHY = HealthReport(
     status=HealthStatus.HEALTHY,
@@ -67,32 +71,54 @@ def severity(result: dg.AssetCheckResult) -> str:
     return "green" if result.passed else result.severity.value
 
 
+def read(
+    coverage: Coverage,
+    state: QueueState = IDLE,
+    *,
+    no_job_for: timedelta | None = None,
+    eta: timedelta | None = None,
+) -> Embeddings:
+    return Embeddings(
+        coverage=coverage,
+        state=state,
+        forecast=Forecast(left=coverage.missing, per_second=None, eta=eta),
+        progress=Progress(completed=0, tokens=0, elapsed=timedelta(0)),
+        model="mock/mock@64",
+        no_job_since=None if no_job_for is None else NOW - no_job_for,
+    )
+
+
+QUEUED = replace(IDLE, status=QueueStatus(pending=8))
+LATE = replace(QUEUED, oldest_wait=HOUR)
+DEAD = replace(LATE, health=replace(HEALTHY, last_success_at=NOW - 2 * HOUR))
+
+
 @pytest.mark.parametrize(
-    ("coverage", "pending", "colour", "says"),
+    ("given", "colour", "says"),
     [
-        (Coverage(), 0, "green", "no entities yet"),
-        (Coverage(entities=10, embedded=10), 0, "green", "All 10 entities"),
+        (read(Coverage()), "green", "no entities yet"),
+        (read(Coverage(entities=10, embedded=10)), "green", "All 10 entities"),
+        (read(Coverage(entities=10, embedded=2), QUEUED), "green", "8 entities lack a valid vec"),
         (
-            Coverage(entities=10, embedded=2),
-            8,
+            read(Coverage(entities=10, embedded=2), no_job_for=14 * MINUTE),
             "green",
-            "lack a valid vector and 8 jobs are queued.",
+            "the first since 11:46:00 UTC, for 14 minutes. 8 of them have no job: discover_job",
         ),
-        (Coverage(entities=100, embedded=99), 0, "WARN", "discover_job"),
+        (read(Coverage(entities=100, embedded=99), no_job_for=HOUR), "WARN", "1 of them have no"),
+        (read(Coverage(entities=10, embedded=2), LATE), "WARN", "since 11:00:00 UTC, for 60 min"),
         (
-            Coverage(entities=100, embedded=50),
-            20,
-            "ERROR",
-            "30 of them have no job: discover_job queues them",
+            read(Coverage(entities=10, embedded=2), LATE, eta=2 * HOUR),
+            "WARN",
+            "8 jobs are queued and will be processed. At the present rate that takes 2 hours.",
         ),
+        (read(Coverage(entities=10, embedded=2), DEAD), "ERROR", "8 entities lack"),
+        (read(Coverage(entities=100, embedded=99), DEAD), "WARN", "1 entities lack"),
     ],
 )
-def test_coverage_is_red_only_where_nobody_will_embed_the_rest(
-    coverage: Coverage, pending: int, colour: str, says: str
+def test_coverage_is_about_the_age_of_a_gap_and_not_about_a_moment(
+    given: Embeddings, colour: str, says: str
 ) -> None:
-    state = replace(IDLE, status=QueueStatus(pending=pending))
-
-    result = check_coverage(coverage, state, CONFIG)
+    result = check_coverage(given, CONFIG)
 
     assert severity(result) == colour
     assert says in str(result.description)
@@ -114,19 +140,18 @@ def test_coverage_advises_only_what_closes_the_gap(
     state: QueueState, says: str, does_not_say: str
 ) -> None:
     """Discovery skips entities whose job has failed, so it does nothing for these."""
-    result = check_coverage(Coverage(entities=100, embedded=95), state, CONFIG)
+    result = check_coverage(read(Coverage(entities=100, embedded=95), state), CONFIG)
 
-    assert str(result.description).startswith("5 entities lack a valid vector. ")
+    assert str(result.description).startswith("5 entities lack a valid vector, the first since ")
     assert says in str(result.description)
     assert does_not_say not in str(result.description)
 
 
 def test_target_is_the_callers() -> None:
-    coverage = Coverage(entities=100, embedded=99)
+    given = read(Coverage(entities=100, embedded=99), DEAD)
 
-    result = check_coverage(coverage, IDLE, CheckConfig(coverage_target=99.5))
-
-    assert severity(result) == "ERROR"
+    assert severity(check_coverage(given, CheckConfig(coverage_target=99.5))) == "ERROR"
+    assert severity(check_coverage(given, CheckConfig(gap_minutes=61))) == "green"
 
 
 @pytest.mark.parametrize(
@@ -171,6 +196,25 @@ def test_queue_is_stuck_when_due_jobs_wait_and_nothing_moves(
     ("health", "switch", "colour", "says"),
     [
         (HEALTHY, Switch(), "green", "HEALTHY."),
+        (
+            replace(HEALTHY, recent=100, recent_failures=1, last_success_at=NOW - 12 * SECOND),
+            Switch(),
+            "green",
+            "HEALTHY. 1 of the last 100 attempts failed; the last success was 12 s ago.",
+        ),
+        (
+            replace(
+                HEALTHY,
+                status=HealthStatus.DEGRADED,
+                reasons=("6 consecutive failures",),
+                recent=6,
+                recent_failures=6,
+                last_success_at=None,
+            ),
+            Switch(),
+            "WARN",
+            "failures. 6 of the last 6 attempts failed; none has succeeded yet. The latest",
+        ),
         (
             replace(HEALTHY, reasons=("paused: tonight",)),
             Switch(state=SwitchState.PAUSED, reason="tonight"),

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from embed_pipeline import wiring
-from embed_pipeline.defs.observe.assets import EMBEDDING_REPORT
+from embed_pipeline.defs.pipeline import EMBEDDING_REPORT
 from embed_pipeline.domain.job import EntityUid, FailureRecord, JobRequest
 from embed_pipeline.errors import ErrorCategory
 from embed_pipeline.ports.clock import SystemClock

@@ -11,7 +11,7 @@ from typing import Any, cast
 import dagster as dg
 import pytest
 
-from embed_pipeline.defs.observe import assets
+from embed_pipeline.defs import pipeline as names
 from embed_pipeline.domain.job import ENTITY_GONE, FailureRecord
 from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import (
@@ -28,8 +28,8 @@ from embed_pipeline.usecases.insight.price import estimated_price
 from embed_pipeline_tests.defs.conftest import Build
 from embed_pipeline_tests.defs.scene import MODEL, Pipeline, metadata_of
 
-EMBEDDING_QUEUE = dg.AssetKey(assets.EMBEDDING_QUEUE)
-ENTITY_EMBEDDINGS = dg.AssetKey(assets.ENTITY_EMBEDDINGS)
+EMBEDDING_QUEUE = dg.AssetKey(names.EMBEDDING_QUEUE)
+ENTITY_EMBEDDINGS = dg.AssetKey(names.ENTITY_EMBEDDINGS)
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
@@ -54,6 +54,12 @@ def observed(instance: dg.DagsterInstance, key: dg.AssetKey) -> list[dict[str, A
     return [numbers(cast("Any", record.asset_observation).metadata) for record in records]
 
 
+def materialized(instance: dg.DagsterInstance) -> list[dict[str, Any]]:
+    """The latest first."""
+    records = instance.fetch_materializations(ENTITY_EMBEDDINGS, limit=10).records
+    return [numbers(cast("Any", record.asset_materialization).metadata) for record in records]
+
+
 def checks(instance: dg.DagsterInstance) -> dict[str, str]:
     """By name: green, or what it says."""
     latest = {}
@@ -74,11 +80,13 @@ def test_numbers_of_both_assets_are_stored(
 
     pipeline.run("observe_job", instance=instance)
 
-    (queue,), (vectors,) = (observed(instance, key) for key in (EMBEDDING_QUEUE, ENTITY_EMBEDDINGS))
+    (queue,), vectors = observed(instance, EMBEDDING_QUEUE), materialized(instance)[0]
     assert (queue["pending"], queue["failed"], queue["state"]) == (1, 0, "running")
     assert queue["oldest wait (seconds)"] >= 0
     assert (vectors["entities"], vectors["embedded"], vectors["missing"]) == (3, 2, 1)
     assert vectors["coverage (%)"] == pytest.approx(66.67, abs=0.01)
+    assert vectors["dagster/row_count"] == 2
+    assert vectors["missing for (minutes)"] >= 0
     assert set(checks(instance).values()) == {"green"}
 
 
@@ -136,6 +144,70 @@ def test_look_that_finds_no_change_materializes_nothing(
     assert instance.get_latest_materialization_event(ENTITY_EMBEDDINGS) is None
     assert len(observed(instance, ENTITY_EMBEDDINGS)) == 2
     assert "coverage (%)" not in observed(instance, ENTITY_EMBEDDINGS)[0]
+
+
+def test_first_run_is_on_the_page_at_once_and_later_ones_wait_for_the_observation(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.create("a")
+    first = pipeline.run("embed_job")
+    pipeline.create("b")
+    pipeline.run("embed_job")
+    after_runs = materialized(instance)
+    pipeline.run("observe_job")
+
+    event = instance.fetch_materializations(ENTITY_EMBEDDINGS, limit=9, ascending=True).records[0]
+    assert [shown["embedded"] for shown in after_runs] == [1]
+    assert event.run_id == first.run_id
+    assert [shown["embedded"] for shown in materialized(instance)] == [2, 1]
+
+
+def test_page_shows_the_newest_figures_also_where_no_vector_was_written(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.create("a", "b")
+    pipeline.run("embed_job")
+    pipeline.run("observe_job")
+    (entity,) = pipeline.services.graph.find_by_name("a")
+    pipeline.services.graph.soft_delete([entity.uid])
+
+    pipeline.run("observe_job")
+
+    assert [shown["embedded"] for shown in materialized(instance)] == [1, 2]
+
+
+def test_what_discovery_has_not_seen_is_queued_before_it_is_counted(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    pipeline.create_outside("a", "b")
+
+    pipeline.run("observe_job")
+
+    assert pipeline.pending == 2
+    assert checks(instance)["coverage"] == "green"
+    assert "without a job since" not in observed(instance, ENTITY_EMBEDDINGS)[0]
+
+
+def test_age_of_a_gap_is_carried_on_until_it_is_closed(
+    pipeline: Pipeline, instance: dg.DagsterInstance
+) -> None:
+    jobs = pipeline.services.jobs
+    pipeline.create("a")
+    lease = jobs.lease(owner="w", model=MODEL, limit=1, token="t")
+    jobs.fail(lease, dict.fromkeys(lease.job_ids, REFUSED))
+    pipeline.run("observe_job")
+    since = observed(instance, ENTITY_EMBEDDINGS)[0]["without a job since"]
+    pipeline.run("observe_job")
+    pipeline.run("observe_job", {"observe": {"gap_minutes": -1}})
+    red = checks(instance)["coverage"]
+    later = {shown["without a job since"] for shown in observed(instance, ENTITY_EMBEDDINGS)}
+    jobs.retry_failed()
+    pipeline.run("embed_job")
+    pipeline.run("observe_job")
+
+    assert later == {since}
+    assert red.startswith("1 entities lack a valid vector, the first since ")
+    assert "without a job since" not in materialized(instance)[0]
 
 
 def test_halt_turns_health_red_with_its_reason_until_resume(
@@ -222,6 +294,7 @@ def test_failures_are_counted_beyond_those_that_are_shown(
     gone = replace(REFUSED, fail_code=ENTITY_GONE)
     jobs.fail(lease, dict.fromkeys(lease.job_ids[:1_050], REFUSED))
     jobs.fail(lease, dict.fromkeys(lease.job_ids[1_050:], gone))
+    jobs.switch.pause("or discovery would queue those that are not gone at all")
 
     pipeline.run("observe_job", instance=instance)
 

@@ -332,3 +332,19 @@ def test_refresh_of_an_unknown_name_exits_with_1_and_names_it(cli: CommandLine) 
 
     assert answer.code == 1
     assert ["unknown", "names", "nowhere"] in [line.split() for line in answer.out.splitlines()]
+
+
+def test_erase_asks_and_then_leaves_nothing(
+    cli: CommandLine, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(services, "erased")
+    cli("run")
+    key = services.graph.find_by_name("erased")[0].uid
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
+    refused = cli("erase", key)
+    answer = cli("erase", key, "--yes", "--json")
+
+    assert (refused.code, answer.code) == (1, 0)
+    assert (answer.json["jobs"], answer.json["vectors"], answer.json["left"]) == (1, 1, [])
+    assert cli("erase", "nowhere", "--yes").code == 1

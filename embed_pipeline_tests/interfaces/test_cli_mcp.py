@@ -60,6 +60,6 @@ def test_without_the_package_the_extra_is_named(home: Path, tmp_path: Path) -> N
 
     assert (ended.returncode, ended.stdout) == (1, "")
     assert re.fullmatch(
-        r"The MCP server needs the package mcp: pip install 'anyio>=\S+' 'mcp>=\S+'\.\n",
+        r"The MCP server needs the package mcp: pip install 'anyio>=\S+' 'mcp>=\S+'( '\S+')*\.\n",
         ended.stderr,
     )

@@ -9,7 +9,9 @@ from embed_pipeline_tests.settings.test_stores import NEO4J
 
 
 def test_the_mapping_defaults_to_our_own_names() -> None:
-    assert load_settings({}).entity == Collection(
+    (collection,) = load_settings({}).collections
+
+    assert collection == Collection(
         label="Entity",
         key="uid",
         name_property="name",
@@ -22,7 +24,7 @@ def test_the_mapping_defaults_to_our_own_names() -> None:
 def test_text_properties_keep_their_order() -> None:
     settings = load_settings({"EMBED_ENTITY_TEXT": "summary, title ,_tags2"})
 
-    assert settings.entity.text == ("summary", "title", "_tags2")
+    assert settings.collections[0].text == ("summary", "title", "_tags2")
 
 
 @pytest.mark.parametrize("part", ["LABEL", "KEY", "NAME", "TYPE", "VALID_TO"])
@@ -58,7 +60,7 @@ def test_a_bad_list_of_texts_is_refused(text: str) -> None:
 
 
 def test_a_name_of_64_characters_is_taken() -> None:
-    assert load_settings({"EMBED_ENTITY_LABEL": "x" * 64}).entity.label == "x" * 64
+    assert load_settings({"EMBED_ENTITY_LABEL": "x" * 64}).collections[0].label == "x" * 64
 
 
 @pytest.mark.parametrize("environ", [{}, NEO4J])

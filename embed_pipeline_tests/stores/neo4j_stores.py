@@ -28,7 +28,7 @@ def server_of(server: BedServer, **changes: str) -> Server:
 
 def config_of(queue: Server, graph: Server) -> StoreConfig:
     return StoreConfig(
-        home=Path(), policy=QueuePolicy(), mapping=Collection(), queue=queue, graph=graph
+        home=Path(), policy=QueuePolicy(), collections=(Collection(),), queue=queue, graph=graph
     )
 
 

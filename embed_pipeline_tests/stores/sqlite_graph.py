@@ -28,6 +28,8 @@ COLUMNS = {
 
 
 class SqliteGraphBackend:
+    mapping = Collection()
+
     def __init__(self, path: Path, clock: FakeClock) -> None:
         self.path = path
         self.clock = clock
@@ -75,7 +77,7 @@ class SqliteGraphBackend:
         )
 
     def add_model(self, record: ModelRecord) -> None:
-        graph = SqliteGraph(self.path, mapping=Collection(), clock=self.clock)
+        graph = SqliteGraph(self.path, mapping=self.mapping, clock=self.clock)
         with closing(graph):
             graph.write(lambda tx: tx.add_model(record))
 

@@ -103,7 +103,7 @@ class TestAmongManyEmbedded:
     def test_labels_are_counted_by_the_count_store(self, full: BedServer) -> None:
         counted = _profile(full, cypher.COUNT_LABELS)
 
-        assert _hits(counted) == 5
+        assert _hits(counted) == 6
         assert {name for name, _ in _operators(counted)} == {
             "ProduceResults",
             "Apply",

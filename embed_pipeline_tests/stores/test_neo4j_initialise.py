@@ -79,7 +79,7 @@ class TestRefusals:
     def test_label_that_the_queue_uses_too_is_no_reason_to_refuse_it_later(
         self, config: StoreConfig, neo4j_queue: BedServer
     ) -> None:
-        budgets = replace(config, mapping=Collection(label="Budget"))
+        budgets = replace(config, collections=(Collection(label="Budget"),))
         initialise(budgets)
         neo4j_queue.run("CREATE (:Budget {provider: 'openai'})")
 

@@ -34,7 +34,9 @@ def server(postgres_url: str) -> Iterator[Server]:
 
 @pytest.fixture
 def config(server: Server, tmp_path: Path) -> StoreConfig:
-    return StoreConfig(home=tmp_path, policy=QueuePolicy(), mapping=Collection(), queue=server)
+    return StoreConfig(
+        home=tmp_path, policy=QueuePolicy(), collections=(Collection(),), queue=server
+    )
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def modes_in(home: Path) -> set[int]:
 @contextmanager
 def opened(home: Path) -> Iterator[None]:
     """Both files, with what SQLite keeps beside them."""
-    config = StoreConfig(home=home, policy=QueuePolicy(), mapping=Collection())
+    config = StoreConfig(home=home, policy=QueuePolicy(), collections=(Collection(),))
     with (
         closing(sqlite.open_queue(config).jobs) as jobs,
         closing(sqlite.open_graph(config)) as graph,
@@ -139,7 +139,7 @@ def test_network_mount_is_logged_once_and_shown_by_the_doctor(
     home, mounts = tmp_path / "share" / "home", tmp_path / "mountinfo"
     mounts.write_text(MOUNTED.format(share=tmp_path / "share", kind="nfs"))
     monkeypatch.setattr(files, "MOUNTS", mounts)
-    config = StoreConfig(home=home, policy=QueuePolicy(), mapping=Collection())
+    config = StoreConfig(home=home, policy=QueuePolicy(), collections=(Collection(),))
 
     with recording() as logs:
         for _ in range(2):

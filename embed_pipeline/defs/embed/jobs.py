@@ -1,17 +1,20 @@
 """`embed_job` and its ops recover_stale, lease_batch, embed_batch; and recovery as its own job."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
+from embed_pipeline.defs.assets import embeddings_event, is_observation_due, read_embeddings
 from embed_pipeline.defs.op import Metadata, Stopwatch, pipeline_op, table
 from embed_pipeline.defs.pipeline import Names, Pipeline
 from embed_pipeline.domain.control import SwitchState
 from embed_pipeline.domain.lease import Lease, RefusalReason
 from embed_pipeline.domain.recovery import Recovery
+from embed_pipeline.errors import EmbedPipelineError
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.usecases.insight.price import estimated_price
 from embed_pipeline.worker import leasing, recover
@@ -116,11 +119,22 @@ def embed_batch(
     report = drain(
         services, owner=leased.owner, first=leased, limit=config.batch_size, deadline=deadline
     )
-    metadata = _embed_metadata(report, model=services.model)
-    if reason := _why_halted(services, report):
-        raise _halted(reason, metadata, names)
+    metadata = embed_metadata(report, model=services.model)
+    if failure := failure_if_halted(services, report, metadata, names):
+        raise failure
     context.add_output_metadata(metadata)
+    if report.completed:
+        _write_figures(context, services, names)
     return report.completed
+
+
+def _write_figures(context: dg.OpExecutionContext, services: Services, names: Names) -> None:
+    """So that the page of the asset shows the first run at once, also where no daemon runs."""
+    # Vectors are written and jobs completed: what fails here is reported by observe_job.
+    with suppress(EmbedPipelineError):
+        if is_observation_due(context.instance, names, services.clock.now()):
+            read = read_embeddings(services, context.instance, names)
+            context.log_event(embeddings_event(read, context.instance, names))
 
 
 def embed_job_of(pipeline: Pipeline) -> dg.JobDefinition:
@@ -142,6 +156,13 @@ def recover_stale_job_of(pipeline: Pipeline) -> dg.JobDefinition:
         max_runtime=120,
         config=dg.RunConfig(ops={"recover_stale": RecoverConfig(strict=True)}),
     )
+
+
+def failure_if_halted(
+    services: Services, report: RunReport, metadata: Metadata, names: Names
+) -> dg.Failure | None:
+    reason = _why_halted(services, report)
+    return _halted(reason, metadata, names) if reason else None
 
 
 def _why_halted(services: Services, report: RunReport) -> str | None:
@@ -192,7 +213,7 @@ def _state_of(lease: Lease) -> str:
     return "probe" if lease.probe else "leased"
 
 
-def _embed_metadata(report: RunReport, *, model: str) -> Metadata:
+def embed_metadata(report: RunReport, *, model: str) -> Metadata:
     facts = report.facts()
     metadata: Metadata = {name: facts[name] for name in FIRST if facts[name] is not None}
     metadata |= {name: fact for name, fact in facts.items() if fact}

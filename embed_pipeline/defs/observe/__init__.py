@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from embed_pipeline.defs.observe.assets import Upstream, assets_of
+from embed_pipeline.defs.assets import observed_assets
 from embed_pipeline.defs.observe.daily_report import daily_report as report
 from embed_pipeline.defs.observe.observation import check_embeddings_of, observe
 from embed_pipeline.defs.pipeline import Pipeline
@@ -11,12 +11,12 @@ from embed_pipeline.defs.polling import schedule_for
 __all__ = ["observe_definitions"]
 
 
-def observe_definitions(pipeline: Pipeline, deps: Upstream) -> dg.Definitions:
+def observe_definitions(pipeline: Pipeline) -> dg.Definitions:
     observe_job = pipeline.job(observe, "observe_job", lane="observation")
     report_job = pipeline.job(report, "daily_report_job", lane="observation")
     return dg.Definitions(
         jobs=[observe_job, report_job],
-        assets=assets_of(pipeline, deps),
+        assets=observed_assets(pipeline),
         asset_checks=[check_embeddings_of(pipeline)],
         schedules=[
             *schedule_for(pipeline, observe_job, "*/5 * * * *"),

@@ -1,22 +1,16 @@
-"""The asset checks: each decides from what was read, and says what to do if it fails."""
+"""The asset checks and that of coverage. Each decides from what was read and says what to do."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.observe.assets import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS
-from embed_pipeline.defs.op import Metadata, table
-from embed_pipeline.defs.pipeline import Names
-from embed_pipeline.domain.control import SwitchState
+from embed_pipeline.defs.assets import Embeddings
+from embed_pipeline.defs.op import Metadata, in_words
+from embed_pipeline.defs.pipeline import EMBEDDING_QUEUE, ENTITY_EMBEDDINGS, Names
 from embed_pipeline.domain.diagnosis import Remedy, remedies_for_gaps
-from embed_pipeline.domain.health import HealthStatus
-from embed_pipeline.domain.job import EmbedJob
-from embed_pipeline.domain.partition import Coverage
 from embed_pipeline.errors import EmbedPipelineError
-from embed_pipeline.telemetry.facts import shortened
 from embed_pipeline.usecases.insight.coverage import QueueState
 
 ERROR, WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
@@ -37,7 +31,7 @@ class Check:
 COVERAGE = Check(
     "coverage",
     ENTITY_EMBEDDINGS,
-    "Every entity has a valid vector, or as many jobs are queued as vectors are missing.",
+    "Every entity has a valid vector, or has lacked one for a few minutes only.",
 )
 STUCK = Check(
     "nothing_stuck",
@@ -63,21 +57,10 @@ GAP_ADVICE = {
     Remedy.RESUME: "{count} jobs are queued, but the queue is stopped: launch resume_job.",
     Remedy.RETRY_FAILED: "{count} jobs have failed: fix the cause, then launch retry_failed_job.",
 }
-RESUME = "Fix the cause, then launch resume_job."
-CRASHES = (
-    "Runs crash before they complete anything: check {runs} and the latest deployment. Meanwhile"
-    " the jobs wait; at its 15th recovery a job is marked failed. The first success ends this."
-)
 RECONNECT = (
     "Bring the database back, or fix its address and credentials; `embed-pipeline doctor` checks"
     " all of them. Nothing is lost: runs continue by themselves when it answers again."
 )
-READ_FAILURES = (
-    "The latest failures show whether the data or the provider is the cause. The first success"
-    " ends this."
-)
-MOST_RUNS = 3
-LONGEST_ERROR = 200
 
 
 class CheckConfig(dg.Config):
@@ -86,122 +69,55 @@ class CheckConfig(dg.Config):
         description="Percentage of entities with a valid vector below which the coverage check is "
         "an error instead of a warning.",
     )
+    gap_minutes: int = Field(
+        default=15, description="How long vectors may be missing before the coverage check fails."
+    )
     patience_minutes: int = Field(
         default=15, description="How long due jobs may wait without any job being completed."
     )
 
 
-def check_coverage(
-    coverage: Coverage, state: QueueState, config: CheckConfig
-) -> dg.AssetCheckResult:
-    metadata: Metadata = {"entities": coverage.entities, "queued": state.queued}
+def check_coverage(read: Embeddings, config: CheckConfig) -> dg.AssetCheckResult:
+    """About the age of the oldest gap: while data changes, some vector is always missing."""
+    coverage, age = read.coverage, read.gap_age
+    metadata: Metadata = {"entities": coverage.entities, "queued": read.state.queued}
     if coverage.percent is None:
-        return _result(COVERAGE, "The graph has no entities yet.", metadata)
+        return result_of(COVERAGE, "The graph has no entities yet.", metadata)
     metadata["coverage (%)"] = float(coverage.percent)
-    gap = coverage.gaps
-    if not gap:
+    if not coverage.gaps:
         message = f"All {coverage.embeddable} entities with text have a vector."
-        return _result(COVERAGE, message, metadata)
-    if gap <= state.queued:
-        message = f"{gap} entities lack a valid vector and {state.queued} jobs are queued."
-        return _result(COVERAGE, message, metadata)
+        return result_of(COVERAGE, message, metadata)
+    metadata["missing for (minutes)"] = round(age / timedelta(minutes=1), 1)
+    since = f"{read.state.at - age:%H:%M:%S} UTC, for {in_words(age)}"
+    message = f"{coverage.gaps} entities lack a valid vector, the first since {since}."
+    message = " ".join([message, *_gap_advice(read)])
+    if age <= timedelta(minutes=config.gap_minutes):
+        return result_of(COVERAGE, message, metadata)
+    is_worked_on = not is_idle(read.state, timedelta(minutes=config.patience_minutes))
+    is_enough = coverage.percent >= config.coverage_target
+    return result_of(COVERAGE, message, metadata, WARN if is_enough or is_worked_on else ERROR)
+
+
+def _gap_advice(read: Embeddings) -> list[str]:
     remedies = remedies_for_gaps(
-        coverage, queued=state.queued, parked=state.parked, stopped=not state.switch.is_running
+        read.coverage,
+        queued=read.state.queued,
+        parked=read.state.parked,
+        stopped=not read.state.switch.is_running,
     )
     advice = [GAP_ADVICE[remedy].format(count=count) for remedy, count in remedies.items()]
-    message = f"{gap} entities lack a valid vector. {' '.join(advice)}"
-    failed = ERROR if coverage.percent < config.coverage_target else WARN
-    return _result(COVERAGE, message, metadata, failed)
+    if Remedy.RUN in remedies and read.forecast.eta is not None:
+        advice.append(f"At the present rate that takes {in_words(read.forecast.eta)}.")
+    return advice
 
 
-def check_stuck(state: QueueState, config: CheckConfig) -> dg.AssetCheckResult:
-    patience = timedelta(minutes=config.patience_minutes)
-    metadata: Metadata = {
-        "oldest wait (seconds)": round(state.oldest_wait.total_seconds(), 1),
-        "pending": state.status.pending,
-        "processing": state.status.processing,
-    }
-    waits = f"A due job has waited for {state.oldest_wait / timedelta(minutes=1):.0f} minutes"
+def is_idle(state: QueueState, patience: timedelta) -> bool:
     last_success = state.health.last_success_at
-    idle = last_success is None or state.at - last_success > patience
-    if state.oldest_wait > patience and not state.switch.is_running:
-        why = f"{state.switch.state}: {state.switch.reason}"
-        return _result(STUCK, f"{waits} because the queue is {why}. {RESUME}", metadata, WARN)
-    if state.oldest_wait > patience and idle:
-        message = (
-            f"{waits} and nothing was completed meanwhile. The latest tick of embed_queue_sensor"
-            " says why it launches nothing; also check the latest run of embed_job."
-        )
-        return _result(STUCK, message, metadata, ERROR)
-    if state.has_stale:
-        message = (
-            "Some leases expired because their worker died. Recovery returns these jobs by itself"
-            " every EMBED_JOB_RECOVERY_INTERVAL; if this message stays, launch recover_stale_job."
-        )
-        return _result(STUCK, message, metadata, WARN)
-    return _result(STUCK, "No due job waits longer than it should.", metadata)
-
-
-def check_health(state: QueueState, *, failed_runs: Sequence[str] = ()) -> dg.AssetCheckResult:
-    """`failed_runs` are the latest runs of `embed_job`, as far as they failed in a row."""
-    health = state.health
-    metadata: Metadata = {
-        "status": health.status.value,
-        "consecutive failures": health.consecutive_failures,
-    }
-    if health.last_success_at:
-        metadata["last success"] = health.last_success_at.isoformat(timespec="seconds")
-    if health.error_patterns:
-        metadata["error patterns"] = dg.MetadataValue.md(
-            "\n".join(f"- {count} × {pattern}" for pattern, count in health.error_patterns)
-        )
-    reasons = "; ".join(health.reasons)
-    if health.status is HealthStatus.HEALTHY:
-        return _result(HEALTH, f"HEALTHY{f' ({reasons})' if reasons else ''}.", metadata)
-    message = f"{health.status}: {reasons}. {_health_advice(state, failed_runs)}"
-    failed = ERROR if health.status is HealthStatus.CRITICAL else WARN
-    return _result(HEALTH, message, metadata, failed)
-
-
-def _health_advice(state: QueueState, failed_runs: Sequence[str]) -> str:
-    if state.switch.state is SwitchState.HALTED:
-        return RESUME
-    if state.health.status is HealthStatus.CRITICAL:
-        latest = f" ({', '.join(failed_runs[:MOST_RUNS])})" if failed_runs else ""
-        return CRASHES.format(runs=f"the latest failed runs of embed_job{latest}")
-    return READ_FAILURES if state.switch.is_running else RESUME
-
-
-def check_failed_jobs(state: QueueState) -> dg.AssetCheckResult:
-    metadata: Metadata = {"failed": state.parked}
-    if not state.parked:
-        return _result(FAILED, "No job has failed.", metadata)
-    message = (
-        f"{state.parked} jobs have failed and their entities stay without a vector. Fix the cause,"
-        " then launch retry_failed_job; force_embedding_job retries a single entity."
-    )
-    metadata["latest failures"] = _failures(state.failures)
-    return _result(FAILED, message, metadata, WARN)
-
-
-def _failures(jobs: Sequence[EmbedJob]) -> dg.TableMetadataValue:
-    return table(
-        [
-            {
-                "entity": job.entity_uid,
-                "category": job.error_category.value if job.error_category else "",
-                "error": shortened(job.error or "", LONGEST_ERROR),
-                "attempts": f"{job.attempts} of {job.max_attempts}",
-                "ended": f"{job.processed_at:%Y-%m-%d %H:%M} UTC" if job.processed_at else "",
-                "job": job.id,
-            }
-            for job in jobs
-        ]
-    )
+    return last_success is None or state.at - last_success > patience
 
 
 def unreachable(check: Check, store: str, error: EmbedPipelineError) -> dg.AssetCheckResult:
-    return _result(check, f"CRITICAL ({store} unreachable): {error} {RECONNECT}", {}, ERROR)
+    return result_of(check, f"CRITICAL ({store} unreachable): {error} {RECONNECT}", {}, ERROR)
 
 
 def addressed(result: dg.AssetCheckResult, names: Names) -> dg.AssetCheckResult:
@@ -212,7 +128,7 @@ def addressed(result: dg.AssetCheckResult, names: Names) -> dg.AssetCheckResult:
     )
 
 
-def _result(
+def result_of(
     check: Check,
     message: str,
     metadata: Metadata,

@@ -5,9 +5,8 @@ from datetime import timedelta
 import dagster as dg
 from pydantic import Field
 
-from embed_pipeline.defs.observe.assets import EMBEDDING_REPORT
 from embed_pipeline.defs.op import RETRY_TWICE, Metadata, Stopwatch, pipeline_op
-from embed_pipeline.defs.pipeline import Names
+from embed_pipeline.defs.pipeline import EMBEDDING_REPORT, Names
 from embed_pipeline.ports.job_store import JobStore
 
 

@@ -1,18 +1,19 @@
 """Observation: reads both stores, and evaluates the checks, in `observe_job` or on demand."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import dagster as dg
 
-from embed_pipeline.defs.embed.queue_sensor import failed_in_a_row, latest_ended_runs
-from embed_pipeline.defs.observe.assets import (
-    EMBEDDING_QUEUE,
-    ENTITY_EMBEDDINGS,
-    coverage_figures,
-    progress_since_last_event,
+from embed_pipeline.defs.assets import (
+    embeddings_event,
+    last_event,
+    progress_since,
     queue_figures,
+    read_embeddings,
 )
+from embed_pipeline.defs.embed.queue_sensor import failed_in_a_row, latest_ended_runs
+from embed_pipeline.defs.maintenance.discovery import IN_A_TICK
 from embed_pipeline.defs.observe.checks import (
     CHECKS,
     COVERAGE,
@@ -21,17 +22,19 @@ from embed_pipeline.defs.observe.checks import (
     CheckConfig,
     addressed,
     check_coverage,
+    unreachable,
+)
+from embed_pipeline.defs.observe.queue_checks import (
     check_failed_jobs,
     check_health,
     check_stuck,
-    unreachable,
 )
 from embed_pipeline.defs.op import Stopwatch, pipeline_op
-from embed_pipeline.defs.pipeline import Names, Pipeline
-from embed_pipeline.domain.partition import Coverage
+from embed_pipeline.defs.pipeline import EMBEDDING_QUEUE, Names, Pipeline, tag_own_run
 from embed_pipeline.errors import EmbedPipelineError
-from embed_pipeline.usecases.insight.coverage import QueueState, quick_coverage, read_queue_state
-from embed_pipeline.usecases.insight.forecast import Forecast, read_forecast
+from embed_pipeline.usecases.entities.discover import discover
+from embed_pipeline.usecases.entities.refill import check_refill
+from embed_pipeline.usecases.insight.coverage import QueueState, read_queue_state
 from embed_pipeline.worker.context import Services
 
 
@@ -43,23 +46,33 @@ def observe(
     names: dg.ResourceParam[Names],
 ) -> int:
     """Returns how many checks failed. A failed check does not fail the run."""
-    watch, queue = Stopwatch(), names.asset(EMBEDDING_QUEUE)
+    watch, instance, queue = Stopwatch(), context.instance, names.asset(EMBEDDING_QUEUE)
+    _discover_first(services, owner=context.run_id)
     with _failing_check(context, HEALTH, "queue", names):
         state = read_queue_state(services.jobs, model=services.model)
-    progress = progress_since_last_event(context.instance, queue, state)
+    progress = progress_since(last_event(instance, queue), state)
     figures = queue_figures(state, progress, model=services.model)
     context.log_event(dg.AssetObservation(queue, metadata=figures))
-    results = _check_queue(state, config, context.instance, names)
+    results = _check_queue(state, config, instance, names)
     _report(context, results)
     with _failing_check(context, COVERAGE, "graph", names):
-        coverage = quick_coverage(services)
-        forecast = read_forecast(services, state.status)
-    _write_coverage(context, coverage, state, forecast, names, model=services.model)
-    results.append(addressed(check_coverage(coverage, state, config), names))
+        read = read_embeddings(services, instance, names, state)
+    context.log_event(embeddings_event(read, instance, names))
+    results.append(addressed(check_coverage(read, config), names))
     _report(context, results[-1:])
     failed = {str(result.check_name): result.description for result in results if not result.passed}
-    context.add_output_metadata(figures | watch.speed(coverage.entities) | failed)
+    context.add_output_metadata(figures | watch.speed(read.coverage.entities) | failed)
     return len(failed)
+
+
+def _discover_first(services: Services, *, owner: str) -> None:
+    """Otherwise what discovery would queue within seconds counts as a gap that nobody closes.
+
+    An error is reported by what is read next.
+    """
+    with suppress(EmbedPipelineError):
+        if check_refill(services).reason is None:
+            discover(services, bounds=IN_A_TICK, owner=owner)
 
 
 def check_embeddings_of(pipeline: Pipeline) -> dg.AssetChecksDefinition:
@@ -76,7 +89,8 @@ def check_embeddings_of(pipeline: Pipeline) -> dg.AssetChecksDefinition:
     def check_embeddings(
         context: dg.AssetCheckExecutionContext, config: CheckConfig
     ) -> Iterator[dg.AssetCheckResult]:
-        _tag_run(context, names)
+        if not context.run.asset_selection:  # otherwise the asset has tagged its run
+            tag_own_run(context, names, lane="observation")
         selected = {key.name for key in context.selected_asset_check_keys}
         results = _check_all(getattr(context.resources, services), config, context.instance, names)
         yield from (result for result in results if result.check_name in selected)
@@ -94,21 +108,11 @@ def _check_all(
         return
     yield from _check_queue(state, config, instance, names)
     try:
-        coverage = quick_coverage(services)
+        read = read_embeddings(services, instance, names, state)
     except EmbedPipelineError as error:
         yield addressed(unreachable(COVERAGE, "graph", error), names)
     else:
-        yield addressed(check_coverage(coverage, state, config), names)
-
-
-def _tag_run(context: dg.AssetCheckExecutionContext, names: Names) -> None:
-    """A run that the UI starts for these checks lacks the tags by which old runs are pruned.
-
-    A run that also does other work belongs to another pipeline and is left alone.
-    """
-    run = context.run
-    if not run.asset_selection and run.asset_check_selection == context.selected_asset_check_keys:
-        context.instance.add_run_tags(run.run_id, names.tags("observation"))
+        yield addressed(check_coverage(read, config), names)
 
 
 def _check_queue(
@@ -134,29 +138,6 @@ def _failing_check(
     except EmbedPipelineError as error:
         _report(context, [addressed(unreachable(check, store, error), names)])
         raise
-
-
-def _write_coverage(
-    context: dg.OpExecutionContext,
-    coverage: Coverage,
-    state: QueueState,
-    forecast: Forecast,
-    names: Names,
-    *,
-    model: str,
-) -> None:
-    """Materialize only if vectors may have changed, so that downstream assets can follow.
-
-    Since the asset's own last event: the previous run may have read the queue but not the graph.
-    """
-    asset = names.asset(ENTITY_EMBEDDINGS)
-    progress = progress_since_last_event(context.instance, asset, state)
-    event = dg.AssetMaterialization if progress.completed else dg.AssetObservation
-    figures = coverage_figures(coverage, state, progress, model=model)
-    figures["left"] = forecast.left
-    if forecast.eta is not None:
-        figures["done in (minutes)"] = round(forecast.eta.total_seconds() / 60, 1)
-    context.log_event(event(asset, metadata=figures))
 
 
 def _report(context: dg.OpExecutionContext, results: Sequence[dg.AssetCheckResult]) -> None:

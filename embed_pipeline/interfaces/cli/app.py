@@ -9,6 +9,7 @@ import typer
 from embed_pipeline import __version__
 from embed_pipeline.errors import ConfigurationError, EmbedPipelineError
 from embed_pipeline.interfaces.cli.commands import (
+    collection,
     entities,
     files,
     find,
@@ -35,6 +36,7 @@ app = typer.Typer(
 for module in (setup, files, run, find, graph, entities, queue, jobs, serve):
     for command in module.COMMANDS:
         app.command()(command)
+app.add_typer(collection.collection_app)
 app.add_typer(reaper.reaper_app)
 
 

@@ -46,15 +46,17 @@ class EntitySettings:
     )
 
 
-_RESERVED = {StoreName.NEO4J: reserved.NEO4J, StoreName.SQLITE: reserved.SQLITE}
+RESERVED = {StoreName.NEO4J: reserved.NEO4J, StoreName.SQLITE: reserved.SQLITE}
 
 
-def entity_mapping(environ: Mapping[str, str], store: StoreName, findings: Findings) -> Collection:
+def environment_collection(
+    environ: Mapping[str, str], store: StoreName, findings: Findings
+) -> Collection:
     """A mapping that the graph's store cannot use is refused before anything is launched."""
     mapping = Collection(**asdict(parse(EntitySettings, environ, findings)))
     variables = {role: one.variable for role, one in settings_of(EntitySettings).items()}
     if findings.accepted(*variables.values()):
-        for role, must in reserved.misfits(mapping, _RESERVED[store]):
+        for role, must in reserved.misfits(mapping, RESERVED[store]):
             findings.refuse(variables[role], must)
     if mapping.changed_at and store is not StoreName.NEO4J:
         findings.refuse("EMBED_CHANGED_AT", "be unset: only a graph in Neo4j has other writers")

@@ -149,6 +149,7 @@ def _identifiers(text: str) -> tuple[str, ...]:
 
 FLAG = Kind(allowed="true or false", parse=_flag)
 FOLDER = Kind(allowed="the path of a folder", parse=_folder)
+FILE = Kind(allowed="the path of a file", parse=_folder)
 IDENTIFIER = Kind(
     allowed="a name of up to 64 letters, digits and underscores that does not start with a digit"
     " and is not needs_embedding or anything that begins with embedding",

@@ -35,6 +35,10 @@ class Findings:
         if variable not in self._hidden:
             self._problems.setdefault(variable, f"{variable} must {must}.")
 
+    def refuse_line(self, file: str, line: int, sentence: str) -> None:
+        place = f"{file}, line {line}"
+        self._problems.setdefault(f"{place}: {sentence}", f"{place}: {sentence}.")
+
     def require_encryption(
         self, variable: str, remedy: str, *, permission: str, allowed: bool, cargo: str
     ) -> None:

@@ -132,7 +132,7 @@ def _problems(tx: GraphTransaction, uids: Uids, record: ModelRecord) -> Findings
             vector = tx.vector_of(row).vector
             if vector_problem(vector, dimensions=record.dimensions):
                 is_sized = vector.shape == (record.dimensions,)
-                found[EntityUid(row["uid"])] = "invalid" if is_sized else "wrong_dimension"
+                found[EntityUid(str(row["uid"]))] = "invalid" if is_sized else "wrong_dimension"
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 
+from embed_pipeline.domain.collection import KeyType
 from embed_pipeline.domain.embedding import (
     FIRST_PROPERTY,
     Bookmark,
@@ -44,9 +45,9 @@ class DiscoveryVerbs(LabelVerbs):
         marked: list[Entity] = []
         start = after.uid if after else START
         if after is None or after.marked:
-            marked = self._marked(record, LACKING, after=start, limit=limit)
+            marked = self.missing(record, marked=True, after=start, limit=limit)
             start = START
-        others = self._unmarked(record, after=start, limit=limit - len(marked))
+        others = self.missing(record, marked=False, after=start, limit=limit - len(marked))
         # What a writer unmarked between the two reads would otherwise be there twice.
         seen = {entity.uid for entity in marked}
         last = (marked + others)[-1:]
@@ -55,6 +56,14 @@ class DiscoveryVerbs(LabelVerbs):
             entities=(*marked, *(entity for entity in others if entity.uid not in seen)),
             bookmark=None if is_last else Bookmark(uid=last[0].uid, marked=not others),
         )
+
+    def missing(
+        self, record: ModelRecord | None, *, marked: bool, after: EntityUid, limit: int
+    ) -> list[Entity]:
+        """One of the two parts of `entities_without_embeddings`."""
+        if marked:
+            return self._marked(record, LACKING, after=after, limit=limit)
+        return self._unmarked(record, after=after, limit=limit)
 
     def changed_entities(
         self, *, model: str, limit: int, after: EntityUid | None = None
@@ -158,6 +167,11 @@ class DiscoveryVerbs(LabelVerbs):
             }
 
         return self._graph.read(read)
+
+    def is_before(self, first: EntityUid, second: EntityUid) -> bool:
+        if first and second and self.mapping.key_type is KeyType.INTEGER:
+            return int(first) < int(second)
+        return first < second
 
     # -- where a named walk stopped ---------------------------------------------------------
 

@@ -10,7 +10,7 @@ from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import Created, ModelRecord, check_limit, defect_of
 from embed_pipeline.domain.entity import Entity, NewEntity, check_entities, merged
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import Labels, labels_for
+from embed_pipeline.domain.partition import ERASED, Labels, labels_for
 from embed_pipeline.stores.graph.labels import change_of, set_right
 from embed_pipeline.stores.graph.models import GraphPart, find_model, named, property_of
 from embed_pipeline.stores.graph.transaction import (
@@ -43,6 +43,9 @@ class EntityVerbs(GraphPart):
             return ()
         asked = sorted(set(uids))
         return self._graph.write(partial(_soft_delete, uids=asked))
+
+    def erase(self, uid: EntityUid, *, delete: bool = False) -> bool:
+        return self._graph.write(partial(_erase, uid=uid, delete=delete))
 
     def get_entity(self, uid: EntityUid) -> Entity | None:
         return self.read_entities([uid]).get(uid)
@@ -139,6 +142,27 @@ def _saved(entity: Entity, before: Known | None, models: Sequence[ModelRecord]) 
 def _soft_delete(tx: GraphTransaction, *, uids: Uids) -> tuple[EntityUid, ...]:
     """The vector stays: an entity that is revived with the same text needs no new one."""
     rows = tx.all(tx.statements.SOFT_DELETE, uids=uids)
-    deleted = sorted(EntityUid(row["uid"]) for row in rows)
+    deleted = sorted(EntityUid(str(row["uid"])) for row in rows)
     set_right(tx, uids=deleted)
     return tuple(deleted)
+
+
+def _erase(tx: GraphTransaction, *, uid: EntityUid, delete: bool) -> bool:
+    """A vector that is on its way meets the label, or no entity, under its own lock."""
+    vectors = tuple(model.vector_property for model in tx.models())
+    locked = tx.lock_entities([uid], of=vectors, measure=False)
+    tx.save(
+        [
+            Change(
+                entity=known.entity,
+                before=known.entity,
+                labels=Labels(excluded=ERASED),
+                labels_before=known.labels,
+                dropped=vectors,
+            )
+            for known in locked
+        ]
+    )
+    if locked and delete:
+        tx.all(tx.statements.DELETE_ENTITY, uid=uid)
+    return bool(locked)

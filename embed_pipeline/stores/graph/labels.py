@@ -29,6 +29,9 @@ class LabelVerbs(GraphPart):
 
         return self._graph.read(read)
 
+    def counts_by_collection(self, *, model: str) -> Mapping[str, PartitionCounts]:
+        return {self.mapping.name: self.counts(model=model)}
+
     def exchange_markers(self, queued: Mapping[EntityUid, str]) -> int:
         parts = in_batches(sorted(queued), self._graph.entities_per_write)
         return sum(self._graph.write(partial(_exchange, queued=queued, uids=p)) for p in parts)
@@ -83,7 +86,7 @@ def change_of(known: Known, models: Sequence[ModelRecord]) -> Change:
 
 
 def _exchange(tx: GraphTransaction, *, queued: Mapping[EntityUid, str], uids: Uids) -> int:
-    marked = [row["uid"] for row in tx.all(tx.statements.MARKED_AMONG, uids=uids)]
+    marked = [EntityUid(str(row["uid"])) for row in tx.all(tx.statements.MARKED_AMONG, uids=uids)]
     changes = [
         Change(
             entity=one.entity,

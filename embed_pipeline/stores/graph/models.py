@@ -26,6 +26,10 @@ class GraphPart:
     def mapping(self) -> Collection:
         return self._graph.mapping
 
+    @property
+    def collections(self) -> tuple[Collection, ...]:
+        return (self._graph.mapping,)
+
 
 class ModelVerbs(GraphPart):
     def models(self) -> tuple[ModelRecord, ...]:
@@ -54,6 +58,12 @@ class ModelVerbs(GraphPart):
             )
         self._graph.ensure_indexes(record)
         return record
+
+    def share_model(self, record: ModelRecord) -> None:
+        """For a further collection of a graph that has registered the model."""
+        if not self.models():
+            self._graph.write(lambda tx: _register(tx, record))
+        self._graph.ensure_indexes(record)
 
 
 def _register(tx: GraphTransaction, wanted: ModelRecord) -> tuple[ModelRecord, ...]:

@@ -32,6 +32,11 @@ class SearchVerbs(AuditVerbs, EntityVerbs):
         counts = self.counts(model=model)
         if record is None:
             return SearchResult(entities=counts.embeddable)
+        fixed = self.mapping.fixed_type
+        if fixed is not None:
+            if entity_type not in (None, fixed):
+                return SearchResult(searchable=counts.embedded, entities=counts.embeddable)
+            entity_type = None  # all of its entities have it
         wide = vector.astype(np.float64)
         scored = self._graph.nearest(
             Search(

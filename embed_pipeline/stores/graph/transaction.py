@@ -51,6 +51,7 @@ class Statements(Protocol):
 
     FIND_BY_NAME: str
     SOFT_DELETE: str
+    DELETE_ENTITY: str
     READ_WITH_FACTS: str
     NEXT_WITH_LABELS: str
     MARKED_WITH_FACTS: str

@@ -36,8 +36,8 @@ class VectorVerbs(LabelVerbs):
 
         rows = self._graph.read(read) if uids else []
         # A vector without its label counts as missing, and would be asked for again and again.
-        self._set_right([EntityUid(row["uid"]) for row in rows if not row["labelled"]])
-        return {EntityUid(row["uid"]): row["version"] for row in rows}
+        self._set_right([EntityUid(str(row["uid"])) for row in rows if not row["labelled"]])
+        return {EntityUid(str(row["uid"])): row["version"] for row in rows}
 
     def vectors_of_versions(
         self, versions: Sequence[str] | Set[str], *, model: str

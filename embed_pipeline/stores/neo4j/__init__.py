@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 
 from embed_pipeline.domain.check import CheckResult, Condition
+from embed_pipeline.domain.collection import Collection, Registered, is_environment
 from embed_pipeline.domain.embedding import ModelRecord
 from embed_pipeline.ports.clock import SystemClock
+from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.config import InitOptions, Location, Server, StoreConfig
+from embed_pipeline.stores.graph.collections import CollectionsEntityStore
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
+from embed_pipeline.stores.graph.registry import save_registry
 from embed_pipeline.stores.neo4j.driver.database import (
     CONNECT_TIMEOUT,
     RETRY_TIME,
@@ -24,7 +27,11 @@ from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
 from embed_pipeline.stores.neo4j.setup import schema, trigger
 from embed_pipeline.stores.neo4j.setup.doctor import diagnose_database
-from embed_pipeline.stores.neo4j.setup.labels import refuse_foreign_labels
+from embed_pipeline.stores.neo4j.setup.labels import (
+    confirm_collections,
+    refuse_foreign_labels,
+    registered_in_graph,
+)
 from embed_pipeline.stores.neo4j.setup.vector_index import VectorIndexSetup
 from embed_pipeline.stores.queue.job_store import OpenQueue
 
@@ -36,10 +43,26 @@ def open_queue(config: StoreConfig) -> OpenQueue:
     return OpenQueue(Neo4jJobStore(queue, policy=policy))
 
 
-def open_graph(config: StoreConfig) -> GraphEntityStore:
-    check = partial(schema.confirm_graph, mapping=config.mapping)
+def open_graph(config: StoreConfig) -> EntityStore:
+    collections = config.collections
+    check = _on_graph(schema.confirm_graph, config)
     database = _database(config.graph, config, check=check)
-    return GraphEntityStore(Neo4jGraph(database, mapping=config.mapping))
+    if is_environment(collections):
+        return GraphEntityStore(Neo4jGraph(database, mapping=collections[0]))
+
+    def open_stores() -> list[GraphEntityStore]:
+        found = confirm_collections(database, collections)
+        return [GraphEntityStore(Neo4jGraph(database, mapping=one)) for one in found]
+
+    return CollectionsEntityStore(open_stores)
+
+
+def _on_graph(check: Callable[..., None], config: StoreConfig) -> Callable[[Neo4jDatabase], None]:
+    def check_both(database: Neo4jDatabase) -> None:
+        check(database, *config.collections)
+        confirm_collections(database, config.collections)
+
+    return check_both
 
 
 def locate_queue(config: StoreConfig) -> Location:
@@ -57,7 +80,7 @@ def locate_graph(config: StoreConfig) -> Location:
 def initialise_queue(config: StoreConfig) -> list[str]:
     """Constraints and indexes, where they are missing; jobs of another program are adopted."""
     with closing(_database(config.queue, config)) as database:
-        schema.refuse_entities(database, config.mapping)
+        schema.refuse_entities(database, *config.collections)
         adopted = schema.prepare_queue(database, max_attempts=config.policy.max_attempts)
         left = sentences_on_jobs_left(database)
     sentences = [f"The queue is ready in the database {database.database} at {database.uri}."]
@@ -69,12 +92,23 @@ def initialise_queue(config: StoreConfig) -> list[str]:
 def initialise_graph(config: StoreConfig, options: InitOptions) -> list[str]:
     """Constraints and indexes, where they are missing; entities are not touched."""
     with closing(_database(config.graph, config)) as database:
-        schema.prepare_graph(database, config.mapping, on_progress=options.on_progress)
+        schema.prepare_graph(database, *config.collections, on_progress=options.on_progress)
         sentences = [f"The graph is ready in the database {database.database} at {database.uri}."]
-        indexes = VectorIndexSetup(database, config.mapping)
-        for record in _models(database, config):
+        first = confirm_collections(database, config.collections)[0]
+        indexes = VectorIndexSetup(database, first)
+        for record in _models(database, first):
             sentences += indexes.prepare(record, options)
     return sentences
+
+
+def registered_collections(config: StoreConfig) -> tuple[Registered, ...]:
+    with closing(_database(config.graph, config)) as database:
+        return registered_in_graph(database)
+
+
+def save_collections(config: StoreConfig, registered: Sequence[Registered]) -> None:
+    with closing(_database(config.graph, config)) as database:
+        save_registry(GraphEntityStore(Neo4jGraph(database, mapping=Collection())), registered)
 
 
 def set_trigger(config: StoreConfig, *, install: bool) -> str:
@@ -84,13 +118,18 @@ def set_trigger(config: StoreConfig, *, install: bool) -> str:
         closing(_database(config.graph, config)) as graph,
         closing(_database(replace(config.graph, database="system"), config)) as system,
     ):
-        if not install:
-            return trigger.drop_trigger(graph, system, config.mapping)
-        return trigger.install_trigger(graph, system, config.mapping, _models(graph, config))
+        found = confirm_collections(graph, config.collections)
+        models = _models(graph, found[0])
+        return " ".join(
+            trigger.install_trigger(graph, system, one, models)
+            if install
+            else trigger.drop_trigger(graph, system, one)
+            for one in found
+        )
 
 
-def _models(database: Neo4jDatabase, config: StoreConfig) -> tuple[ModelRecord, ...]:
-    return Neo4jGraph(database, mapping=config.mapping).read(lambda tx: tx.models())
+def _models(database: Neo4jDatabase, collection: Collection) -> tuple[ModelRecord, ...]:
+    return Neo4jGraph(database, mapping=collection).read(lambda tx: tx.models())
 
 
 def diagnose_queue(config: StoreConfig) -> list[CheckResult]:
@@ -98,13 +137,13 @@ def diagnose_queue(config: StoreConfig) -> list[CheckResult]:
 
 
 def diagnose_graph(config: StoreConfig) -> list[CheckResult]:
-    check = partial(schema.check_graph, mapping=config.mapping)
-    found = _diagnose("graph", config.graph, config, check)
+    found = _diagnose("graph", config.graph, config, _on_graph(schema.check_graph, config))
     if all(check.condition is not Condition.BROKEN for check in found):
         with closing(_database(config.graph, config)) as graph:
-            models = _models(graph, config)
-            found += VectorIndexSetup(graph, config.mapping).diagnose(models)
-            found.append(trigger.check_trigger(graph, config.mapping, models))
+            collections = confirm_collections(graph, config.collections)
+            models = _models(graph, collections[0])
+            found += VectorIndexSetup(graph, collections[0]).diagnose(models)
+            found += [trigger.check_trigger(graph, one, models) for one in collections]
     return found
 
 

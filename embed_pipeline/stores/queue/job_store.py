@@ -167,6 +167,9 @@ class QueueJobStore(JobStore):
     ) -> tuple[JobId, ...]:
         return self._write(maintenance.cancel, entity_uid=entity_uid, limit=limit)
 
+    def erase(self, entity_uid: EntityUid) -> tuple[JobId, ...]:
+        return self._write(maintenance.erase, entity_uid=entity_uid)
+
     def cleanup(self, *, older_than: timedelta) -> CleanupReport:
         return maintenance.cleanup(self.database, older_than=older_than)
 

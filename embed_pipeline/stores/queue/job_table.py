@@ -186,6 +186,10 @@ class JobTable(JobReader, Protocol):
         """Delete pending jobs; behind the lease lock, so that no lease meets a job that goes."""
 
     @abstractmethod
+    def delete_of_entity(self, entity_uid: EntityUid) -> list[JobId]:
+        """Delete the jobs of an entity, whatever their status; behind the lease lock."""
+
+    @abstractmethod
     def delete_ended(self, *, before: datetime, limit: int) -> list[JobStatus]:
         """Delete jobs that ended before this time; the status of each."""
 

@@ -1,4 +1,4 @@
-"""Verbs over many jobs, in many small transactions: retry failed ones, cancel, clean up."""
+"""Verbs over many jobs, in small transactions: retry failed ones, cancel, erase, clean up."""
 
 from __future__ import annotations
 
@@ -44,6 +44,12 @@ def cancel(
     if job_ids:
         transaction.record("jobs.cancelled", job_ids=job_ids)
         transaction.count(jobs_cancelled=len(job_ids))
+    return tuple(job_ids)
+
+
+def erase(transaction: Transaction, *, entity_uid: EntityUid) -> tuple[JobId, ...]:
+    job_ids = in_order(transaction.jobs.delete_of_entity(entity_uid))
+    transaction.record("jobs.erased", job_ids=job_ids)
     return tuple(job_ids)
 
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from embed_pipeline.domain.check import CheckResult
+from embed_pipeline.domain.collection import Registered, is_environment
 from embed_pipeline.errors import RequestError
+from embed_pipeline.ports.entity_store import EntityStore
 from embed_pipeline.stores.config import InitOptions, Location, StoreConfig
+from embed_pipeline.stores.graph.collections import CollectionsEntityStore
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.queue.job_store import OpenQueue, QueueJobStore
 from embed_pipeline.stores.sqlite.clock import MachineClock
 from embed_pipeline.stores.sqlite.doctor import diagnose_file, diagnose_folder
 from embed_pipeline.stores.sqlite.graph.backend import SqliteGraph
+from embed_pipeline.stores.sqlite.graph.several import (
+    files_of,
+    open_stores,
+    read_registry,
+    write_registry,
+)
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 
 QUEUE_FILE, GRAPH_FILE = "queue.sqlite", "graph.sqlite"
@@ -23,9 +34,11 @@ def open_queue(config: StoreConfig) -> OpenQueue:
     return OpenQueue(QueueJobStore(file, policy=config.policy))
 
 
-def open_graph(config: StoreConfig) -> GraphEntityStore:
-    path = config.home / GRAPH_FILE
-    return GraphEntityStore(SqliteGraph(path, mapping=config.mapping, clock=config.clock))
+def open_graph(config: StoreConfig) -> EntityStore:
+    path, collections = config.home / GRAPH_FILE, config.collections
+    if is_environment(collections):
+        return GraphEntityStore(SqliteGraph(path, mapping=collections[0], clock=config.clock))
+    return CollectionsEntityStore(partial(open_stores, path, collections, clock=config.clock))
 
 
 def locate_queue(config: StoreConfig) -> Location:
@@ -47,10 +60,19 @@ def initialise_graph(config: StoreConfig, options: InitOptions) -> list[str]:
     """The file makes its own tables on first use; this is one."""
     with closing(open_graph(config)) as graph:
         graph.models()
-    sentences = [f"The graph is in {config.home / GRAPH_FILE}."]
+    files = files_of(config.home / GRAPH_FILE, config.collections)
+    sentences = [f"The graph is in {' and '.join(map(str, files))}."]
     if options.rebuild_index:
         sentences.append("A graph in SQLite has no vector index: a search compares all vectors.")
     return sentences
+
+
+def registered_collections(config: StoreConfig) -> tuple[Registered, ...]:
+    return read_registry(config.home / GRAPH_FILE)
+
+
+def save_collections(config: StoreConfig, registered: Sequence[Registered]) -> None:
+    write_registry(config.home / GRAPH_FILE, registered)
 
 
 def set_trigger(config: StoreConfig, *, install: bool) -> str:

@@ -169,10 +169,13 @@ def _missing_pages(services: Services, report: DiscoveryReport, bounds: Bounds) 
         place = found.bookmark
         if place is None and before_cursor and not has_wrapped:
             place, has_wrapped = before_cursor, True
-        if place is None or (has_wrapped and cursor and place.uid >= cursor):
+        if place is None or (
+            has_wrapped and cursor and not services.graph.is_before(place.uid, cursor)
+        ):
             services.graph.save_cursor(CURSOR, None)
             return
-        if cursor and not before_cursor and not place.marked and place.uid < cursor:
+        is_new = cursor and not before_cursor and not place.marked
+        if cursor and is_new and services.graph.is_before(place.uid, cursor):
             before_cursor, place = place, Bookmark(uid=cursor, marked=False)
     if place is not None and not place.marked:
         services.graph.save_cursor(CURSOR, place.uid)

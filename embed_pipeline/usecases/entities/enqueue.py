@@ -45,6 +45,6 @@ def enqueue_known(
             embedded=entity.uid in embedded,
         )
         for entity in entities
-        if entity.text
+        if entity.text and not entity.erased
     ]
     return jobs.enqueue(requests) if requests else EnqueueReport()

@@ -49,7 +49,7 @@ def force_embedding(
 
 def _force_one(services: Services, entity: Entity) -> ForceReport:
     if not entity.text:
-        properties = ", ".join(map(str, services.graph.mapping.text))
+        properties = ", ".join(map(str, services.graph.collection_of(entity).text))
         raise RequestError(
             f"{entity.name!r} ({entity.uid}) has nothing to embed: {properties} are all empty."
         )

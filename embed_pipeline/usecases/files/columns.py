@@ -38,6 +38,8 @@ class ColumnChoice:
     entity_type: str | None = None
     key: str | None = None
     text: tuple[str, ...] = ()
+    collection: str | None = None
+    """The collection that the rows belong to; without it the first."""
 
 
 class ColumnPlan:
@@ -45,6 +47,7 @@ class ColumnPlan:
 
     def __init__(self, choice: ColumnChoice, mapping: Collection, *, place: str) -> None:
         self._mapping, self._place = mapping, place
+        self._collection = choice.collection
         self._name = choice.name or mapping.name_property
         self._type = choice.entity_type or mapping.type_property
         self._key = choice.key or mapping.key
@@ -87,6 +90,7 @@ class ColumnPlan:
                 entity_type=_text(values.get(self._type), self._type),
                 properties=self._properties(values, cells=cells),
                 uid=_key(values.get(self._key)),
+                collection=self._collection,
             )
             if not entity.name:
                 return BadRow(line=row.line, reason=f"has no {self._name}")

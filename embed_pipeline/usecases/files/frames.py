@@ -13,7 +13,7 @@ from embed_pipeline.worker.context import Services
 
 def load_frame(services: Services, frame: Any, columns: ColumnChoice) -> LoadReport:
     """Rows are numbered by their position, from 0. The index is not read."""
-    plan = ColumnPlan(columns, services.graph.mapping, place="The frame")
+    plan = ColumnPlan(columns, services.graph.collection(columns.collection), place="The frame")
     named = frame.set_axis([str(name) for name in frame.columns], axis="columns")
     chosen = plan.choose(list(named.columns))
     return load_rows(services, _rows(named[chosen]), plan, place="row")

@@ -61,7 +61,8 @@ def load_file(
     One page of rows is in memory at a time, whatever the size of a CSV or JSON Lines file.
     """
     with open_source(path, file_format=file_format) as (source, kind):
-        plan = ColumnPlan(columns or ColumnChoice(), services.graph.mapping, place=source.name)
+        choice = columns or ColumnChoice()
+        plan = ColumnPlan(choice, services.graph.collection(choice.collection), place=source.name)
         rows = kind.read(source, plan.choose)
         return load_rows(services, rows, plan, place=kind.place, cells=kind.cells, on_page=on_page)
 

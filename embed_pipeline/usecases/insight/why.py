@@ -47,7 +47,8 @@ def _diagnose(services: Services, entity: Entity) -> Diagnosis:
     if not entity.is_valid:
         return diagnosis.deleted(entity)
     if not entity.text:
-        return diagnosis.without_text(entity, tuple(map(str, services.graph.mapping.text)))
+        parts = tuple(map(str, services.graph.collection_of(entity).text))
+        return diagnosis.without_text(entity, parts)
     in_use = tuple(record.model for record in services.graph.models() if record.takes_vectors)
     if in_use and services.model not in in_use:
         return diagnosis.of_other_model(entity, configured=services.model, in_use=in_use)

@@ -1,4 +1,4 @@
-"""Looking back over jobs: complete, in order, a page at a time; and cancelling pending ones."""
+"""Looking back over jobs, in order, a page at a time; cancelling pending ones, erasing all."""
 
 from __future__ import annotations
 
@@ -301,3 +301,31 @@ class CancelContract:
         store.enqueue([request(f"e{n}") for n in range(10)])
 
         assert store.get_queue_status().pending == 10
+
+
+class EraseJobsContract:
+    def test_every_job_of_the_entity_goes_whatever_its_status(self, store: JobStore) -> None:
+        store.enqueue([request("mine", version=version) for version in ("v1", "v2", "v3", "v4")])
+        lease = take(store, 3)
+        store.complete(lease, lease.job_ids[:1])
+        store.fail(lease, {lease.job_ids[1]: PERMANENT})
+        store.enqueue([request("other")])
+        mine = {job.id for job in store.history.of_entity(EntityUid("mine"))}
+
+        erased = store.erase(EntityUid("mine"))
+
+        assert set(erased) == mine
+        assert len(mine) == 4
+        assert [job.entity_uid for job in store.history.walk()] == ["other"]
+        assert store.complete(lease, lease.job_ids[2:]).lost == lease.job_ids[2:]
+
+    def test_event_names_no_entity(self, store: JobStore) -> None:
+        store.enqueue([request("mine")])
+
+        erased = store.erase(EntityUid("mine"))
+        store.erase(EntityUid("unheard-of"))
+
+        last, first, *_ = store.events.recent()
+        assert kinds(store) == ["jobs.enqueued", "jobs.erased", "jobs.erased"]
+        assert (first.job_ids, last.job_ids) == (erased, ())
+        assert "mine" not in repr((first, last))

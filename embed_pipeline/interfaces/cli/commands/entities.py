@@ -9,9 +9,11 @@ from typing import Annotated
 
 import typer
 
+from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import show
 from embed_pipeline.interfaces.cli.parameters import AsJson, utf8
+from embed_pipeline.usecases.entities import erase as erase_use_case
 from embed_pipeline.usecases.entities import refresh as refresh_use_case
 
 Names = Annotated[
@@ -37,6 +39,31 @@ def refresh(names: Names, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
+def erase(
+    key: Annotated[str, typer.Argument(help="The entity's key.", metavar="KEY", parser=utf8)],
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Remove the entity itself and its relationships too.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove what is kept of one entity: vectors, labels, jobs and their error texts.
+
+    The entity stays, excluded: it is never embedded again, also if it is loaded again. Afterwards
+    it looks for what is left, also by a search, and exits with 1 if there is anything.
+
+    Examples: `embed-pipeline erase z1`, `embed-pipeline erase z1 --delete --yes`
+    """
+    if not yes:
+        what = "and the entity itself " if delete else ""
+        typer.confirm(f"Erase all vectors and jobs of {key} {what}forever?", abort=True, err=True)
+    with session.services() as (services, _):
+        report = erase_use_case.erase(services, EntityUid(key), delete=delete)
+    show(asdict(report), as_json=as_json, title="Erased")
+    if report.left:
+        raise typer.Exit(1)
+
+
 def _all(names: list[str]) -> Iterator[str]:
     """Lines of standard input are read while the others are worked on."""
     for name in names:
@@ -46,4 +73,4 @@ def _all(names: list[str]) -> Iterator[str]:
         yield from (line for raw in sys.stdin if (line := utf8(raw.strip())))
 
 
-COMMANDS = (refresh,)
+COMMANDS = (refresh, erase)

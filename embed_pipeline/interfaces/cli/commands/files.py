@@ -30,6 +30,10 @@ TextColumns = Annotated[
 ]
 TypeColumn = Annotated[str | None, typer.Option("--type", help="The column of types.")]
 KeyColumn = Annotated[str | None, typer.Option("--key", help="The column of keys.")]
+OfCollection = Annotated[
+    str | None,
+    typer.Option("--collection", help="The collection of the rows.", show_default="the first"),
+]
 FileFormat = Annotated[
     str | None, typer.Option("--format", help="The format, if the name does not tell it.")
 ]
@@ -41,6 +45,7 @@ def load(
     text: TextColumns = None,
     entity_type: TypeColumn = None,
     key: KeyColumn = None,
+    collection: OfCollection = None,
     file_format: FileFormat = None,
     as_json: AsJson = False,
 ) -> None:
@@ -61,7 +66,9 @@ def load(
         report = load_file(
             services,
             file,
-            columns=ColumnChoice(name=name, entity_type=entity_type, key=key, text=texts),
+            columns=ColumnChoice(
+                name=name, entity_type=entity_type, key=key, text=texts, collection=collection
+            ),
             file_format=file_format,
             on_page=lambda so_far: update(so_far.rows, f"rows, {so_far.refused:,} refused"),
         )

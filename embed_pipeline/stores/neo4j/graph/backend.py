@@ -22,7 +22,7 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import NO_KEY, AuditCounts
+from embed_pipeline.domain.partition import ERASED, NO_KEY, AuditCounts
 from embed_pipeline.domain.reserved_names import NEO4J, refuse_misfits
 from embed_pipeline.errors import PageTooLarge
 from embed_pipeline.stores.graph.transaction import (
@@ -41,18 +41,20 @@ from embed_pipeline.stores.neo4j.driver.error_codes import TOO_LARGE
 from embed_pipeline.stores.neo4j.graph import cypher, cypher_labels, rows
 from embed_pipeline.stores.neo4j.graph.changes import mark_changed
 from embed_pipeline.stores.neo4j.graph.index import VectorIndexes
-from embed_pipeline.stores.neo4j.graph.mapping import (
+from embed_pipeline.stores.neo4j.graph.mapping import filled
+from embed_pipeline.stores.neo4j.graph.names import (
     EXCLUDED,
     MARKER,
     NOTHING,
     QUEUED,
-    filled,
+    UNSEEN,
+    own,
     vector_names,
 )
 from embed_pipeline.stores.neo4j.graph.search import VectorSearch
 
 T = TypeVar("T")
-Values = Sequence[Any]
+REASONS = {"no_key": NO_KEY, "erased": ERASED}
 
 
 class Neo4jGraphTransaction(GraphTransaction):
@@ -64,14 +66,17 @@ class Neo4jGraphTransaction(GraphTransaction):
         self._tx = tx
         self._mapping = mapping
 
-    def all(self, statement: str, *, of: str = FIRST_PROPERTY, **parameters: object) -> list[Row]:
+    def all(self, statement: str, *, of: str = FIRST_PROPERTY, **parameters: Any) -> list[Row]:
+        if "uids" in parameters:
+            parameters["uids"] = rows.keys_of(parameters["uids"], self._mapping)
+        if "after" in parameters:
+            parameters["after"] = rows.start_of(parameters["after"], self._mapping)
         return self._tx.all(filled(statement, self._mapping, of), **parameters)
 
     def _collected(
-        self, statement: str, *, of: str = FIRST_PROPERTY, **parameters: object
+        self, statement: str, *, of: str = FIRST_PROPERTY, **parameters: Any
     ) -> list[Any]:
-        """What a statement `found`, in one row: the driver takes longer over a row than over what
-        is in it."""
+        """What a statement `found`, in one row: the driver takes long over a row."""
         (row,) = self.all(statement, of=of, **parameters)
         found: list[Any] = row["found"]
         return found
@@ -118,7 +123,7 @@ class Neo4jGraphTransaction(GraphTransaction):
         return Known(
             entity=rows.entity_of(entity, self._mapping),
             facts=dict(zip(of, map(rows.facts_of, facts), strict=True)),
-            labels=rows.labels_of(labels, of=of),
+            labels=rows.labels_of(labels, self._mapping, of=of),
         )
 
     def save(self, changes: Sequence[Change]) -> None:
@@ -132,18 +137,19 @@ class Neo4jGraphTransaction(GraphTransaction):
         statement = cypher.MISSING_IN_WINDOW
         (row,) = self.all(statement, of=of, after=after, size=size, window=window)
         found = [self._known(e, [facts], labels, of=[of]) for e, facts, labels in row["found"]]
-        return found, row["last"] if row["examined"] == window else None
+        return found, EntityUid(str(row["last"])) if row["examined"] == window else None
 
     def examine(self, *, of: str, model: str, after: EntityUid, size: int) -> Examined:
         found = self._collected(cypher.NEXT_WITH_LABELS, of=of, after=after, size=size)
-        label, right, others = embedded_label(of), [], []
+        label = embedded_label(of)
+        embedded, right, others = {label, own(label, self._mapping)}, [], []
         for values in found:
-            if rows.is_right(values, self._mapping, label=label, model=model):
-                right.append(values[0][0])
+            if rows.is_right(values, self._mapping, labels=embedded, model=model):
+                right.append(EntityUid(str(values[0][0])))
             else:
                 entity, facts, labels = values
                 others.append(self._known(entity, [facts], labels, of=[of]))
-        last = found[-1][0][0] if len(found) == size else None
+        last = EntityUid(str(found[-1][0][0])) if len(found) == size else None
         return Examined(right=right, others=others, last=last)
 
     def write_vectors(
@@ -151,7 +157,8 @@ class Neo4jGraphTransaction(GraphTransaction):
     ) -> None:
         packed = self._tx.speaks_vectors
         written = rows.HiddenRows(
-            rows.written_row(write, unmark=write.uid in unmark, packed=packed) for write in writes
+            rows.written_row(write, self._mapping, unmark=write.uid in unmark, packed=packed)
+            for write in writes
         )
         try:
             self.all(
@@ -205,22 +212,24 @@ class Neo4jGraph(GraphDatabase):
         return self._search.nearest(search)
 
     def end_audit(self, *, of: str, repair: bool) -> AuditCounts:
-        """Where every node has a key, only the labels of other nodes are looked for."""
-        (row,) = self.read(lambda tx: tx.all(cypher_labels.COUNT_KEYS, of=of))
-        keyless = max(row["nodes"] - row["entities"], 0)
-        strays = (embedded_label(of), NOTHING, EXCLUDED, MARKER, QUEUED)
-        statements = [cypher_labels.remove_stray(label) for label in strays]
-        if keyless:
-            statements.append(cypher_labels.EXCLUDE_KEYLESS)
+        """Where all nodes of the label belong, only the labels of other nodes are looked for."""
+        (row,) = self.read(lambda tx: tx.all(cypher_labels.COUNT_MEMBERS, of=of))
+        outside = max(row["nodes"] - row["entities"], 0)
+        shared = (embedded_label(of), MARKER, QUEUED)
+        single = {own(name, self.mapping) for name in (shared[0], NOTHING, EXCLUDED, UNSEEN)}
+        strays = (*shared, *sorted(single.difference(shared)))
+        statements = [cypher_labels.remove_stray(one, shared=one in shared) for one in strays]
+        if outside:
+            statements.append(cypher_labels.EXCLUDE_OTHERS)
         repaired = sum(self._repair(s, of=of) for s in statements) if repair else 0
-        return AuditCounts(excluded=keyless, repaired=repaired)
+        return AuditCounts(excluded=outside, repaired=repaired)
 
     def _repair(self, statement: str, *, of: str) -> int:
         """All that the statement finds, a transaction per batch."""
         repaired, last = 0, self.entities_per_write
         while last == self.entities_per_write:
             (row,) = self.write(
-                lambda tx: tx.all(statement, of=of, size=self.entities_per_write, reason=NO_KEY)
+                lambda tx: tx.all(statement, of=of, size=self.entities_per_write, **REASONS)
             )
             last = row["repaired"]
             repaired += last

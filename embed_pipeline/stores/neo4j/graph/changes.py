@@ -7,6 +7,7 @@ from datetime import timedelta
 from embed_pipeline.domain.collection import Collection
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Tx
 from embed_pipeline.stores.neo4j.graph.mapping import filled
+from embed_pipeline.stores.neo4j.graph.names import own
 
 LATE = timedelta(seconds=60)
 """How long before the last pass a change may be dated: a transaction commits after its clock."""
@@ -15,7 +16,7 @@ _LATE_MS = round(LATE.total_seconds() * 1000)
 
 # The first pass only notes the time: what changed before it is found by discovery and audit.
 BEGIN = """
-MERGE (c:EmbeddingCursor {{name: 'changed_at'}})
+MERGE (c:EmbeddingCursor {{name: $cursor}})
 ON CREATE SET c.at = coalesce($now, timestamp())
 RETURN c.at AS at, coalesce($now, timestamp()) AS now
 """
@@ -32,7 +33,7 @@ CALL () {{
     WHERE e.{changed_at} >= datetime({{epochMillis: $since}})
     RETURN e
 }}
-WITH e WHERE e.{key} > '' AND coalesce(e.embedding_changed_at <> e.{changed_at}, true)
+WITH e WHERE {belongs} AND coalesce(e.embedding_changed_at <> e.{changed_at}, true)
 """
 
 HAS_CHANGED = _CHANGED + "RETURN true AS found LIMIT 1"
@@ -47,16 +48,17 @@ RETURN count(*) AS marked
 """
 )
 
-SAVE = "MATCH (c:EmbeddingCursor {{name: 'changed_at'}}) SET c.at = $at"
+SAVE = "MATCH (c:EmbeddingCursor {{name: $cursor}}) SET c.at = $at"
 
 
 def mark_changed(database: Neo4jDatabase, mapping: Collection) -> int:
     """Mark what changed since the last pass. Costs what changed in it and in the minute before."""
     if mapping.changed_at is None:
         return 0
+    name = own("changed_at", mapping)
 
     def read(tx: Tx) -> tuple[int, int, bool]:
-        cursor = tx.one(filled(BEGIN, mapping))
+        cursor = tx.one(filled(BEGIN, mapping), cursor=name)
         since = cursor["at"] - _LATE_MS
         return since, cursor["now"], bool(tx.all(filled(HAS_CHANGED, mapping), since=since))
 
@@ -66,5 +68,5 @@ def mark_changed(database: Neo4jDatabase, mapping: Collection) -> int:
         (row,) = database.autocommit(filled(MARK, mapping), since=since)
         marked = row["marked"]
     if marked or now - since > 2 * _LATE_MS:
-        database.write(lambda tx: tx.all(filled(SAVE, mapping), at=now))
+        database.write(lambda tx: tx.all(filled(SAVE, mapping), cursor=name, at=now))
     return marked

@@ -48,18 +48,20 @@ RETURN collect([entity, facts, labels]) AS found
 
 LOCK_ENTITIES = """
 UNWIND $uids AS uid
-MATCH (e:{entity} {{{key}: uid}})
+MATCH (e:{entity} {{{key}: uid}}) {where}
 SET e._lock = true REMOVE e._lock
 WITH {read}, {all_facts}, {labels}
 RETURN collect([entity, facts, labels]) AS found
 """
+
+DELETE_ENTITY = "MATCH (e:{entity} {{{key}: $uid}}) DETACH DELETE e"
 
 LOCK_UNMEASURED = LOCK_ENTITIES.replace("all_facts", "all_unmeasured")
 
 # A property that is null in the map is removed; those that are not in it stay as they are.
 SAVE_CHANGES = """
 UNWIND $rows AS row
-MATCH (e:{entity} {{{key}: row.uid}})
+MATCH (e:{entity} {{{key}: row.uid}}) {where}
 SET e += row.properties
 SET e:$(row.add)
 REMOVE e:$(row.remove)
@@ -67,7 +69,7 @@ REMOVE e:$(row.remove)
 
 SOFT_DELETE = """
 UNWIND $uids AS uid
-MATCH (e:{entity} {{{key}: uid}})
+MATCH (e:{entity} {{{key}: uid}}) {where}
 SET e._lock = true REMOVE e._lock
 WITH e WHERE e.{valid_to} IS NULL
 SET e.{valid_to} = coalesce($now, timestamp())
@@ -76,15 +78,15 @@ RETURN e.{key} AS uid
 
 READ_ENTITIES = """
 UNWIND $uids AS uid
-MATCH (e:{entity} {{{key}: uid}})
+MATCH (e:{entity} {{{key}: uid}}) {where}
 WITH {read}
 RETURN collect(entity) AS found
 """
 
-# `> ''` leaves out nodes that have no key, or one that is not a string: they are not entities.
+# Nodes that have no usable key, or that belong to another collection, are left out.
 FIND_BY_NAME = """
 MATCH (e:{entity} {{{name}: $name}}) USING INDEX SEEK e:{entity}({name})
-WHERE e.{key} > ''
+WHERE {is_key}{also}
 RETURN {read}
 ORDER BY e.{valid_to} IS NOT NULL, e.{key}
 LIMIT $limit
@@ -94,18 +96,18 @@ LIMIT $limit
 
 WRITE_VECTORS = """
 UNWIND $rows AS row
-MATCH (e:{entity} {{{key}: row.uid}})
+MATCH (e:{entity} {{{key}: row.uid}}) {where}
 CALL db.create.setNodeVectorProperty(e, $vector_property, row.vector)
 SET e.{vector_model} = $model, e.{vector_version} = row.version,
     e.{embedded_at} = coalesce($now, timestamp()), e.{truncated} = row.truncated,
-    e:{embedded}
-REMOVE e:{nothing}:{excluded}, e.{reason}
+    e:{embedded_labels}
+REMOVE e:{nothing}:{excluded}:{unseen}, e.{reason}
 FOREACH (_ IN row.unmark | REMOVE e:{marker}:{queued})
 """
 
 READ_VECTORS = """
 UNWIND $uids AS uid
-MATCH (e:{entity} {{{key}: uid}}) WHERE e.{vector} IS NOT NULL
+MATCH (e:{entity} {{{key}: uid}}) WHERE e.{vector} IS NOT NULL{also}
 WITH uid, e.{vector} AS vector
 RETURN uid, CASE WHEN {is_vector} THEN vector ELSE [] END AS vector, false AS truncated
 """
@@ -115,7 +117,7 @@ EMBEDDED_VERSIONS = """
 UNWIND $uids AS uid
 MATCH (e:{entity} {{{key}: uid}}) USING INDEX SEEK e:{entity}({key})
 WHERE e.{vector_model} = $model AND e.{vector_version} IS NOT NULL
-  AND {dimensions} = $dimensions
+  AND {dimensions} = $dimensions{also}
 RETURN e.{key} AS uid, e.{vector_version} AS version,
        e:{embedded} OR e.{valid_to} IS NOT NULL AS labelled
 """
@@ -137,7 +139,7 @@ RETURN version, vector, truncated
 # What is read of a node that was found, as `e`: the key, and a score from the vector itself.
 _SCORED = """
 WITH e.{key} AS uid,
-     CASE WHEN e:{entity} AND e.{valid_to} IS NULL AND e.{key} > ''
+     CASE WHEN e:{entity} AND e.{valid_to} IS NULL AND {is_key}{also}
            AND ($entity_type IS NULL OR e.{entity_type} = $entity_type)
            AND e.{vector_model} = $model THEN e.{vector} END AS vector
 RETURN uid, CASE WHEN {is_vector} AND size(vector) = $dimensions
@@ -148,7 +150,7 @@ RETURN uid, CASE WHEN {is_vector} AND size(vector) = $dimensions
 # everything; the function would refuse it.
 SCAN_VECTORS = """
 MATCH (e:{embedded}) USING SCAN e:{embedded}
-WHERE e:{entity} AND e.{valid_to} IS NULL AND e.{key} > ''
+WHERE e:{entity} AND e.{valid_to} IS NULL AND {is_key}{also}
   AND ($entity_type IS NULL OR e.{entity_type} = $entity_type) AND e.{vector_model} = $model
 WITH e.{key} AS uid, e.{vector} AS vector
 WHERE {is_vector} AND size(vector) = $dimensions

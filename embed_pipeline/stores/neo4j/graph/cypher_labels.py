@@ -5,13 +5,13 @@ Pages are one row each: the driver takes longer over a row than over what is in 
 
 from __future__ import annotations
 
-from embed_pipeline.stores.neo4j.graph.mapping import quoted
+from embed_pipeline.stores.neo4j.graph.names import quoted
 
 # -- discovery: the indexes are named, so that a planner without statistics uses them ---------
 
 MARKED_WITH_FACTS = """
 MATCH (e:{marker}) USING INDEX SEEK e:{marker}({key})
-WHERE e.{key} > $after AND e:{entity}
+WHERE e.{key} > $after AND e:{entity}{also}
 WITH e ORDER BY e.{key} LIMIT $size
 WITH {read}, {facts}, {labels}
 RETURN collect([entity, facts, labels]) AS found
@@ -20,7 +20,7 @@ RETURN collect([entity, facts, labels]) AS found
 MARKED_AMONG = """
 UNWIND $uids AS uid
 MATCH (e:{entity} {{{key}: uid}}) USING INDEX SEEK e:{entity}({key})
-WHERE e:{marker}
+WHERE e:{marker}{also}
 RETURN uid
 """
 
@@ -36,7 +36,7 @@ CALL () {{
 UNWIND CASE WHEN size(newest) >= $missing THEN newest ELSE COLLECT {{
     MATCH (e:{missing}) USING SCAN e:{entity} RETURN e
 }} END AS e
-WITH e WHERE e.{key} > $after AND NOT e:{marker}
+WITH e WHERE e.{key} > $after AND NOT e:{marker}{also}
 WITH e ORDER BY e.{key} LIMIT $size
 WITH {read}, {unmeasured}, {labels}
 RETURN collect([entity, facts, labels]) AS found
@@ -45,7 +45,7 @@ RETURN collect([entity, facts, labels]) AS found
 # A window of keys, and what is missing in it.
 MISSING_IN_WINDOW = """
 MATCH (e:{entity}) USING INDEX SEEK e:{entity}({key})
-WHERE e.{key} > $after
+WHERE e.{key} > $after{also}
 WITH e ORDER BY e.{key} LIMIT $window
 WITH collect(e) AS seen
 RETURN size(seen) AS examined, seen[-1].{key} AS last, COLLECT {{
@@ -58,7 +58,7 @@ RETURN size(seen) AS examined, seen[-1].{key} AS last, COLLECT {{
 
 NEXT_WITH_LABELS = """
 MATCH (e:{entity}) USING INDEX SEEK e:{entity}({key})
-WHERE e.{key} > $after
+WHERE e.{key} > $after{also}
 WITH e ORDER BY e.{key} LIMIT $size
 WITH {read}, {unmeasured}, {labels}
 RETURN collect([entity, facts, labels]) AS found
@@ -66,7 +66,7 @@ RETURN collect([entity, facts, labels]) AS found
 
 READ_WITH_FACTS = """
 UNWIND $uids AS uid
-MATCH (e:{entity} {{{key}: uid}}) WHERE e.{valid_to} IS NULL
+MATCH (e:{entity} {{{key}: uid}}) WHERE e.{valid_to} IS NULL{also}
 WITH {read}, {facts}, {labels}
 RETURN collect([entity, facts, labels]) AS found
 """
@@ -75,33 +75,40 @@ RETURN collect([entity, facts, labels]) AS found
 
 # Each from the count store, whatever the size of the graph.
 COUNT_LABELS = """
-RETURN COUNT {{ (:{entity}) }} AS entities, COUNT {{ (:{embedded}) }} AS embedded,
+RETURN COUNT {{ (:{entity}) }} AS entities, {count_embedded} AS embedded,
        COUNT {{ (:{nothing}) }} AS nothing_to_embed, COUNT {{ (:{excluded}) }} AS excluded,
-       COUNT {{ (:{marker}) }} AS marked
+       COUNT {{ (:{unseen}) }} AS unseen, {count_marked} AS marked
 """
 
 # -- what an audit by key cannot meet; it looks at every node, once in a pass ----------------
 
-COUNT_KEYS = """
+COUNT_MEMBERS = """
 RETURN COUNT {{ (:{entity}) }} AS nodes,
-       COUNT {{ MATCH (e:{entity}) WHERE e.{key} > '' }} AS entities
+       COUNT {{ MATCH (e:{entity}) WHERE {belongs} }} AS entities
 """
 
-EXCLUDE_KEYLESS = """
+# Markers of a node that may belong to another collection stay, and so does an erasure.
+EXCLUDE_OTHERS = """
 MATCH (e:{entity})
-WHERE NOT coalesce(e.{key} > '', false)
-  AND (NOT e:{excluded} OR e:{embedded}|{nothing}|{marker}|{queued})
-WITH e LIMIT $size
-SET e:{excluded}, e.{reason} = $reason
-REMOVE e:{embedded}:{nothing}:{marker}:{queued}
+WHERE NOT coalesce({belongs}, false) AND coalesce(e.{reason}, '') <> $erased
+WITH e, {why_not} AS reason
+WHERE NOT e:{excluded} OR coalesce(e.{reason}, '') <> reason
+   OR (reason = $no_key AND NOT e:{unseen}) OR (reason <> $no_key AND e:{unseen})
+   OR e:{nothing} OR {is_embedded} OR (e:{marker}|{queued} AND NOT {is_elsewhere})
+WITH e, reason LIMIT $size
+SET e:{excluded}, e.{reason} = reason
+REMOVE e:{nothing}:{unseen}
+FOREACH (_ IN CASE WHEN reason = $no_key THEN [true] ELSE [] END | SET e:{unseen})
+FOREACH (_ IN CASE WHEN {is_embedded} THEN [true] ELSE [] END | REMOVE e:{embedded_labels})
+FOREACH (_ IN CASE WHEN {is_elsewhere} THEN [] ELSE [true] END | REMOVE e:{marker}:{queued})
 RETURN count(e) AS repaired
 """
 
 
-def remove_stray(label: str) -> str:
-    """The label of nodes that are no entities (any more)."""
+def remove_stray(label: str, *, shared: bool) -> str:
+    """The label of nodes that are no entities (any more), of one collection or of any."""
     return f"""
-MATCH (e:{quoted(label)}&!{{entity}})
+MATCH (e:{quoted(label)}{"{no_entity}" if shared else "&!{entity}"})
 WITH e LIMIT $size
 REMOVE e:{quoted(label)}
 RETURN count(e) AS repaired

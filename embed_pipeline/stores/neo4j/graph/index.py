@@ -17,7 +17,7 @@ from embed_pipeline.domain.embedding import ModelRecord
 from embed_pipeline.errors import RequestError, SchemaMissing
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline.stores.neo4j.driver.pool import release_of
-from embed_pipeline.stores.neo4j.graph.mapping import is_identifier, quoted, vector_names
+from embed_pipeline.stores.neo4j.graph.names import is_identifier, quoted, vector_names
 
 FILTERS_SINCE = (2026, 4)
 """The release that deprecates the procedure in favour of SEARCH, which filters inside the index."""
@@ -157,6 +157,8 @@ class VectorIndexes:
         """
         version, label = vector_names(record.vector_property).version, self._mapping.label
         self._ensure_range(label, version, name=f"{version}_of_{label}")
+        if self._mapping.standing.prefix:
+            return  # the vector index is shared, and the first collection's to make
         # A long value in the filter of a vector index stops the whole database (2026.09). A range
         # index on the same property refuses the value before that.
         label = record.embedded_label

@@ -8,14 +8,14 @@ caller gives a new one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 import neo4j.time
 import numpy as np
 from neo4j.vector import Vector as BoltVector
 
-from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.collection import Collection, KeyType, is_integer
 from embed_pipeline.domain.embedding import (
     StoredVector,
     Vector,
@@ -25,7 +25,7 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import Labels
+from embed_pipeline.domain.partition import ERASED, NO_KEY, Labels
 from embed_pipeline.domain.recipe import (
     TextPart,
     TextValue,
@@ -37,26 +37,30 @@ from embed_pipeline.stores.encoding import INVALID_TIME
 from embed_pipeline.stores.graph.transaction import Change
 from embed_pipeline.stores.neo4j.driver.database import Row
 from embed_pipeline.stores.neo4j.driver.times import moment_of
-from embed_pipeline.stores.neo4j.graph.mapping import (
+from embed_pipeline.stores.neo4j.graph.names import (
     EXCLUDED,
     MARKER,
     NOTHING,
     QUEUED,
     REASON,
+    UNSEEN,
+    own,
     vector_names,
 )
 
 
 def entity_of(values: Sequence[Any], mapping: Collection) -> Entity:
-    """By position: uid, name, type, valid-to, then the parts of the mapping's text."""
-    uid, name, entity_type, valid_to, *parts = values
+    """By position: uid, name, type, valid-to, why excluded, then the parts of its text."""
+    uid, name, entity_type, valid_to, excluded, *parts = values
     texts = tuple(zip(mapping.text, parts, strict=True))
     return Entity(
-        uid=EntityUid(uid),
+        uid=EntityUid(str(uid)),
+        collection=mapping.name,
         name=_as_text(name) or "",
-        entity_type=_as_text(entity_type) or "",
+        entity_type=mapping.fixed_type or _as_text(entity_type) or "",
         texts=tuple(_part_of(part, value) for part, value in texts),
         valid_to=None if valid_to is None else moment_of(valid_to) or INVALID_TIME,
+        erased=excluded == ERASED,
         html=mapping.html_positions,
         left_out=tuple(str(p) for p, value in texts if value is None and p in mapping.neighbours),
     )
@@ -79,26 +83,27 @@ def facts_of(values: Sequence[Any] | None) -> VectorFacts | None:
     )
 
 
-def labels_of(values: Sequence[Any], *, of: Sequence[str]) -> Labels:
+def labels_of(values: Sequence[Any], mapping: Collection, *, of: Sequence[str]) -> Labels:
     """Of the labels of models, those whose vectors were asked for."""
     names, reason = values
+    models = (label for label in map(embedded_label, of) if label in names)
     return Labels(
-        embedded=frozenset(names).intersection(map(embedded_label, of)),
-        nothing_to_embed=NOTHING in names,
-        excluded=(_as_text(reason) or "") if EXCLUDED in names else None,
+        embedded=frozenset(label for label in models if own(label, mapping) in names),
+        nothing_to_embed=own(NOTHING, mapping) in names,
+        excluded=(_as_text(reason) or "") if own(EXCLUDED, mapping) in names else None,
         marked=MARKER in names,
         queued=QUEUED in names,
     )
 
 
-def is_right(values: Sequence[Any], mapping: Collection, *, label: str, model: str) -> bool:
+def is_right(values: Sequence[Any], mapping: Collection, *, labels: Set[str], model: str) -> bool:
     """Whether the entity is embedded, current and labelled so, by what is sent of it.
 
     An audit meets mostly those: of plain texts nothing is made.
     """
     entity, facts, (names, _reason) = values
-    (_uid, _name, _type, valid_to, *texts) = entity
-    if names != [label] or not facts or facts[0] != model or valid_to is not None:
+    (_uid, _name, _type, valid_to, _excluded, *texts) = entity
+    if labels != set(names) or not facts or facts[0] != model or valid_to is not None:
         return False
     is_plain = not mapping.html and all(map(_is_plain, texts))
     text = embedding_text(texts) if is_plain else entity_of(entity, mapping).text
@@ -113,28 +118,30 @@ def _is_plain(value: object) -> bool:
 
 def change_row(change: Change, mapping: Collection) -> Row:
     """What a save has to write: nothing that reads the same already, whatever its type there."""
-    before, after = _names(change.labels_before), _names(change.labels)
+    before, after = _names(change.labels_before, mapping), _names(change.labels, mapping)
     properties = _changed_properties(change.entity, change.before, mapping)
     if change.labels.excluded != change.labels_before.excluded:
-        properties[REASON] = change.labels.excluded
+        properties[own(REASON, mapping)] = change.labels.excluded
     for name in (*change.dropped, *change.disowned):
         properties |= dict.fromkeys(vector_names(name).beside)
     return {
-        "uid": change.entity.uid,
+        "uid": key_of(change.entity.uid, mapping),
         "properties": properties | dict.fromkeys(change.dropped),
         "add": sorted(after - before),
         "remove": sorted(before - after),
     }
 
 
-def _names(labels: Labels) -> set[str]:
+def _names(labels: Labels, mapping: Collection) -> set[str]:
     ours = {
-        NOTHING: labels.nothing_to_embed,
-        EXCLUDED: labels.excluded is not None,
+        own(NOTHING, mapping): labels.nothing_to_embed,
+        own(EXCLUDED, mapping): labels.excluded is not None,
+        own(UNSEEN, mapping): labels.excluded == NO_KEY,
         MARKER: labels.marked,
         QUEUED: labels.queued,
     }
-    return {*labels.embedded, *(name for name, is_set in ours.items() if is_set)}
+    embedded = {name for label in labels.embedded for name in (label, own(label, mapping))}
+    return embedded | {name for name, is_set in ours.items() if is_set}
 
 
 def _changed_properties(
@@ -152,10 +159,29 @@ def _changed_properties(
     return changed | {mapping.valid_to: None} if existing else changed
 
 
-def written_row(write: VectorWrite, *, unmark: bool, packed: bool) -> Row:
+def key_of(uid: str, mapping: Collection) -> str | int:
+    """The key as the graph stores it."""
+    return uid if mapping.key_type is KeyType.STRING else int(uid)
+
+
+def keys_of(uids: Iterable[str], mapping: Collection) -> list[str | int]:
+    """Without those that no node of the collection can have."""
+    if mapping.key_type is KeyType.STRING:
+        return list(uids)
+    return [int(uid) for uid in uids if is_integer(uid)]
+
+
+def start_of(uid: str, mapping: Collection) -> str | int | float:
+    """Behind which key a walk goes on; the empty one is before all others."""
+    if mapping.key_type is KeyType.STRING:
+        return uid
+    return int(uid) if uid else float("-inf")
+
+
+def written_row(write: VectorWrite, mapping: Collection, *, unmark: bool, packed: bool) -> Row:
     """`unmark` is a list because Cypher's only condition around a write is a loop."""
     return {
-        "uid": write.uid,
+        "uid": key_of(write.uid, mapping),
         "version": write.version,
         "vector": packed_vector(write.vector) if packed else write.vector.tolist(),
         "truncated": True if write.truncated else None,
@@ -187,9 +213,10 @@ def stored_vector(row: Row) -> StoredVector:
 
 def _properties(entity: Entity, mapping: Collection) -> dict[str, TextValue]:
     # The texts come last: they hold a missing type as missing, not as an empty string.
+    typed = {} if mapping.fixed_type else {mapping.type_property: entity.entity_type or None}
     return {
         mapping.name_property: entity.name,
-        mapping.type_property: entity.entity_type or None,
+        **typed,
         **{
             part: value
             for part, value in zip(mapping.text, entity.texts, strict=True)

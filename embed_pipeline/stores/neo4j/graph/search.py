@@ -18,7 +18,8 @@ from embed_pipeline.stores.graph.transaction import Scored, Search
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row
 from embed_pipeline.stores.neo4j.graph import cypher
 from embed_pipeline.stores.neo4j.graph.index import VectorIndex, VectorIndexes, place_of
-from embed_pipeline.stores.neo4j.graph.mapping import filled, quoted
+from embed_pipeline.stores.neo4j.graph.mapping import filled
+from embed_pipeline.stores.neo4j.graph.names import quoted
 
 COMPARE_ALL = 1_000
 """Up to so many vectors a search is exact; above, the index finds them approximately."""
@@ -59,7 +60,7 @@ class VectorSearch:
         else:
             rows = self._from_index(index, search, asked)
         # Neo4j's score is (1 + cosine) / 2.
-        return [(-round(2 * row["score"] - 1, _PLACES), EntityUid(row["uid"])) for row in rows]
+        return [(-round(2 * row["score"] - 1, _PLACES), EntityUid(str(row["uid"]))) for row in rows]
 
     def _index(self, record: ModelRecord, *, may_compare: bool) -> VectorIndex | None:
         """The best that is online; None where all may be compared until one is."""

@@ -147,6 +147,10 @@ class Neo4jJobs(Neo4jJobReader, JobTable):
         found = self._session.one(statement, entity_uid=entity_uid, limit=limit)
         return list(found["done"])
 
+    def delete_of_entity(self, entity_uid: EntityUid) -> list[JobId]:
+        found = self._session.one(recovery.DELETE_JOBS_OF_ENTITY, entity_uid=entity_uid)
+        return list(found["done"])
+
     def delete_ended(self, *, before: datetime, limit: int) -> list[JobStatus]:
         found = self._session.one(recovery.DELETE_ENDED_PAGE, cutoff=to_ms(before), limit=limit)
         return [STATUSES[status] for status in found["gone"]]

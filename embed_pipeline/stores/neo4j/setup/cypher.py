@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from embed_pipeline.domain.collection import Collection
-from embed_pipeline.stores.neo4j.graph.mapping import MARKER
+from embed_pipeline.stores.neo4j.graph.names import MARKER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,19 +67,23 @@ RETIRED_QUEUE_INDEXES = (
 """Made by earlier versions, and kept up at every change of a job for nothing."""
 
 
-def graph_rules(mapping: Collection) -> tuple[Rule, ...]:
+def graph_rules(*collections: Collection) -> tuple[Rule, ...]:
     """Vector indexes are not among them: they come with their models.
 
-    The mapping is part of a rule's name, so that one graph may be mapped again.
+    The label is part of a rule's name, so that a collection may get another one.
     """
-    label, key, name = mapping.label, mapping.key, mapping.name_property
-    changed_at = [mapping.changed_at] if mapping.changed_at else []
-    by_time = [_index(f"embedding_{label}_{of}", label, of) for of in changed_at]
+    own: list[Rule] = []
+    for one in collections:
+        label, key, name = one.label, one.key, one.name_property
+        own += [
+            _unique(f"embedding_{label}_{key}", label, key),
+            _index(f"embedding_{label}_{name}", label, name),
+            _index(f"embedding_marked_{key}", MARKER, key),
+        ]
+        if one.changed_at:
+            own.append(_index(f"embedding_{label}_{one.changed_at}", label, one.changed_at))
     return (
-        _unique(f"embedding_{label}_{key}", label, key),
-        _index(f"embedding_{label}_{name}", label, name),
-        _index(f"embedding_marked_{key}", MARKER, key),
-        *by_time,
+        *dict.fromkeys(own),
         _unique("embedding_model", "EmbeddingModel", "model"),
         _unique("embedding_cursor_name", "EmbeddingCursor", "name"),
         _unique("embedding_graph_name", "EmbeddingGraph", "name"),

@@ -5,18 +5,26 @@ Once for each mapping: of a graph of other programs, of an earlier version, or o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
-from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.collection import (
+    OF_VERSION_0_1,
+    Collection,
+    Registered,
+    accepted,
+    register,
+)
 from embed_pipeline.domain.embedding import FIRST_PROPERTY, embedded_label
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.errors import SchemaMissing
 from embed_pipeline.stores.config import OnProgress
 from embed_pipeline.stores.graph.discovery import START
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
+from embed_pipeline.stores.graph.registry import confirmed, read_registry, save_registry
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Tx
 from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
-from embed_pipeline.stores.neo4j.graph.mapping import EXCLUDED, NOTHING, QUEUED, quoted
+from embed_pipeline.stores.neo4j.graph.names import EXCLUDED, NOTHING, QUEUED, own, quoted
 from embed_pipeline.stores.neo4j.setup.cypher import HAS_NODES
 
 PAGE = 5_000
@@ -33,7 +41,7 @@ def refuse_foreign_labels(database: Neo4jDatabase) -> None:
     if _store(database, Collection()).cursor(CURSOR) is not None:
         return
     for label in (embedded_label(FIRST_PROPERTY), NOTHING, EXCLUDED, QUEUED):
-        if database.read(partial(_has_nodes, label)):
+        if database.read(partial(has_nodes, label)):
             raise SchemaMissing(
                 f"The graph has nodes labelled {label} that this program did not make, and would"
                 " use that label itself: rename it first."
@@ -45,7 +53,7 @@ def label_entities(
 ) -> None:
     """Page by page, and from where an interrupted call stopped; nothing is embedded again."""
     store = _store(database, mapping)
-    cursor = f"{CURSOR}: {mapping.label}.{mapping.key}"
+    cursor = own(f"{CURSOR}: {mapping.label}.{mapping.key}", mapping)
     if store.cursor(cursor) == DONE:
         return
     refuse_foreign_labels(database)
@@ -60,7 +68,39 @@ def label_entities(
         on_progress("labelling entities", done, total)
 
 
-def _has_nodes(label: str, tx: Tx) -> bool:
+def register_collections(
+    database: Neo4jDatabase, collections: Sequence[Collection]
+) -> tuple[Collection, ...]:
+    """New ones are registered behind those that are there; one that has changed is refused."""
+    registered = register(collections, registered_in_graph(database))
+    found = confirmed(collections, registered, count_embedded=partial(_count_embedded, database))
+    save_registry(_store(database, collections[0]), accepted(collections, registered))
+    return found
+
+
+def registered_in_graph(database: Neo4jDatabase) -> tuple[Registered, ...]:
+    store = _store(database, Collection())
+    known = read_registry(store)
+    if known is not None:
+        return known
+    return (OF_VERSION_0_1,) if store.models() else ()
+
+
+def confirm_collections(
+    database: Neo4jDatabase, collections: Sequence[Collection]
+) -> tuple[Collection, ...]:
+    """The collections as the graph has registered them."""
+    registered = read_registry(_store(database, collections[0]))
+    count_embedded = partial(_count_embedded, database)
+    return confirmed(collections, registered, count_embedded=count_embedded)
+
+
+def _count_embedded(database: Neo4jDatabase, collection: Collection) -> int:
+    store = _store(database, collection)
+    return max((store.counts(model=one.model).embedded for one in store.models()), default=0)
+
+
+def has_nodes(label: str, tx: Tx) -> bool:
     return bool(tx.one(HAS_NODES.format(label=quoted(label)))["found"])
 
 

@@ -1,7 +1,6 @@
 """Set-up of the two databases: idempotent, versioned, and limited to what is ours.
 
-`prepare_*` is `embed-pipeline init`, `check_*` checks everything, `confirm_*` runs at start. Of the
-data only jobs of other programs change, which get what our indexes need, and entities' labels.
+`prepare_*` is `embed-pipeline init`, `check_*` checks everything, `confirm_*` runs at start.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from embed_pipeline.errors import ConfigurationError, RequestError, SchemaMissin
 from embed_pipeline.stores.config import Location, OnProgress, unseen
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline.stores.neo4j.driver.error_codes import TOO_LARGE
-from embed_pipeline.stores.neo4j.graph.mapping import quoted
+from embed_pipeline.stores.neo4j.graph.names import quoted
 from embed_pipeline.stores.neo4j.queue import adoption
 from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.cypher.adoption import ADOPT_JOBS, TRACK_JOBS
 from embed_pipeline.stores.neo4j.setup import cypher
 from embed_pipeline.stores.neo4j.setup.cypher import QUEUE_RULES, Rule, graph_rules
-from embed_pipeline.stores.neo4j.setup.labels import label_entities
+from embed_pipeline.stores.neo4j.setup.labels import has_nodes, label_entities, register_collections
 
 VERSIONS = {"queue": 6, "graph": 2}
 
@@ -56,19 +55,19 @@ def locate(database: Neo4jDatabase, role: str) -> Location:
     return Location(identity=_id(database), place=_place(database))
 
 
-def refuse_entities(queue: Neo4jDatabase, mapping: Collection) -> None:
+def refuse_entities(queue: Neo4jDatabase, *collections: Collection) -> None:
     """A new queue's database may hold no entities: queue and graph may have been exchanged."""
     # Once it is the queue's, a label of the graph may well be the name of one of its own.
     if _read_found(queue).versions["queue"] is not None:
         return
-    has_entities = cypher.HAS_NODES.format(label=quoted(mapping.label))
-    if queue.read(lambda tx: tx.one(has_entities))["found"]:
-        raise ConfigurationError(
-            [
-                f"The queue needs a database of its own: {_place(queue)} holds nodes labelled"
-                f" {mapping.label}. EMBED_QUEUE_URI and EMBED_GRAPH_URI may be exchanged."
-            ]
-        )
+    for label in dict.fromkeys(one.label for one in collections):
+        if queue.read(partial(has_nodes, label)):
+            raise ConfigurationError(
+                [
+                    f"The queue needs a database of its own: {_place(queue)} holds nodes labelled"
+                    f" {label}. EMBED_QUEUE_URI and EMBED_GRAPH_URI may be exchanged."
+                ]
+            )
 
 
 def prepare_queue(database: Neo4jDatabase, *, max_attempts: int = 3) -> int:
@@ -97,25 +96,27 @@ def check_queue(database: Neo4jDatabase) -> None:
 
 
 def prepare_graph(
-    database: Neo4jDatabase, mapping: Collection, *, on_progress: OnProgress = unseen
+    database: Neo4jDatabase, *collections: Collection, on_progress: OnProgress = unseen
 ) -> None:
-    """Make what is missing, and label the entities that are there."""
-    refuse_misfits(mapping, NEO4J)
-    _prepare(database, "graph", graph_rules(mapping))
-    label_entities(database, mapping, on_progress=on_progress)
+    """Make what is missing, register the collections, and label the entities that are there."""
+    for collection in collections:
+        refuse_misfits(collection, NEO4J)
+    _prepare(database, "graph", graph_rules(*collections))
+    for collection in register_collections(database, collections):
+        label_entities(database, collection, on_progress=on_progress)
     database.write(lambda tx: tx.all(cypher.SAVE_GRAPH_VERSION, version=VERSIONS["graph"]))
 
 
-def check_graph(database: Neo4jDatabase, mapping: Collection) -> None:
-    _check(database, "graph", graph_rules(mapping))
+def check_graph(database: Neo4jDatabase, *collections: Collection) -> None:
+    _check(database, "graph", graph_rules(*collections))
 
 
 def confirm_queue(database: Neo4jDatabase) -> None:
     _confirm(database, "queue", QUEUE_RULES)
 
 
-def confirm_graph(database: Neo4jDatabase, mapping: Collection) -> None:
-    _confirm(database, "graph", graph_rules(mapping))
+def confirm_graph(database: Neo4jDatabase, *collections: Collection) -> None:
+    _confirm(database, "graph", graph_rules(*collections))
 
 
 def _confirm(database: Neo4jDatabase, role: str, rules: Sequence[Rule]) -> None:

@@ -15,7 +15,8 @@ from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import FIRST_PROPERTY, ModelRecord
 from embed_pipeline.errors import RequestError, StoreAccessDenied
 from embed_pipeline.stores.neo4j.driver.database import OURS, Neo4jDatabase
-from embed_pipeline.stores.neo4j.graph.mapping import MARKER, quoted
+from embed_pipeline.stores.neo4j.graph.membership import membership
+from embed_pipeline.stores.neo4j.graph.names import MARKER, own, quoted
 
 FIND_PROCEDURES = """
 SHOW PROCEDURES YIELD name WHERE name = 'apoc.trigger.install' RETURN count(*) AS found
@@ -41,7 +42,7 @@ WITH [p IN properties | [change IN coalesce($assignedNodeProperties[p], []) | ch
    + [l IN labels | coalesce($assignedLabels[l], []) + coalesce($removedLabels[l], [])] AS changed
 UNWIND changed AS nodes
 UNWIND nodes AS e
-WITH DISTINCT e WHERE e:{entity} AND NOT e:{marker} AND e.{key} > ''
+WITH DISTINCT e WHERE e:{entity} AND NOT e:{marker} AND {is_key}
 SET e:{marker}
 """
 
@@ -100,21 +101,23 @@ def has_triggers(graph: Neo4jDatabase) -> bool:
 
 
 def trigger_name(mapping: Collection) -> str:
-    return f"embed_pipeline_{mapping.label}"
+    return own(f"embed_pipeline_{mapping.label}", mapping)
 
 
 def trigger_statement(mapping: Collection, models: Iterable[ModelRecord]) -> str:
     """Names are validated identifiers, so they can stand between quotes."""
     records = tuple(models)
     vectors = [record.vector_property for record in records] or [FIRST_PROPERTY]
-    properties = dict.fromkeys((mapping.key, *mapping.text_properties, mapping.valid_to, *vectors))
+    filtered = [mapping.filter.property] if mapping.filter else []
+    said = (mapping.key, *mapping.text_properties, mapping.valid_to, *filtered)
+    properties = dict.fromkeys((*said, *vectors))
     labels = (mapping.label, *(record.embedded_label for record in records))
     return MARK_CHANGED.format(
         properties=_listed(properties),
         labels=_listed(labels),
         ours=OURS,
         entity=quoted(mapping.label),
-        key=quoted(mapping.key),
+        is_key=membership(mapping, FIRST_PROPERTY)["is_key"],
         marker=quoted(MARKER),
     )
 

@@ -17,7 +17,7 @@ from embed_pipeline.errors import SchemaMissing
 from embed_pipeline.stores.config import InitOptions
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
 from embed_pipeline.stores.neo4j.graph.index import VectorIndexes, place_of
-from embed_pipeline.stores.neo4j.graph.mapping import quoted
+from embed_pipeline.stores.neo4j.graph.names import quoted
 
 VECTORS_PER_SECOND = 200
 """How fast an index is built: a rough figure, measured on two busy cores. It depends little on the

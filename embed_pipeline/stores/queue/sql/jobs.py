@@ -174,6 +174,9 @@ class SqlJobs(JobTable):
         statement = sql.CANCEL_JOBS if entity_uid is None else sql.CANCEL_JOBS_OF_ENTITY
         return self._ids(statement, entity_uid=entity_uid, limit=limit)
 
+    def delete_of_entity(self, entity_uid: EntityUid) -> list[JobId]:
+        return self._ids(sql.DELETE_JOBS_OF_ENTITY, entity_uid=entity_uid)
+
     def delete_ended(self, *, before: datetime, limit: int) -> list[JobStatus]:
         found = self._reading.all(sql.DELETE_ENDED, before=to_ms(before), limit=limit)
         return [STATUSES[row["status"]] for row in found]

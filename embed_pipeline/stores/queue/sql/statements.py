@@ -178,6 +178,8 @@ DELETE FROM {job} WHERE {row} {pick}
 {end} RETURNING id
 """
 
+DELETE_JOBS_OF_ENTITY = "DELETE FROM {job} WHERE entity_uid = :entity_uid RETURNING id"
+
 DELETE_ENDED = """
 DELETE FROM {job} WHERE {row} {pick}
     SELECT {row} FROM {job} WHERE status IN ('completed', 'failed') AND processed_at < :before

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.collection import Collection, KeyType
 from embed_pipeline.domain.embedding import (
     FIRST_PROPERTY,
     ModelRecord,
@@ -25,6 +25,7 @@ from embed_pipeline.domain.partition import AuditCounts
 from embed_pipeline.domain.reserved_names import SQLITE, refuse_misfits
 from embed_pipeline.ports.clock import Clock, SystemClock
 from embed_pipeline.stores.encoding import to_ms
+from embed_pipeline.stores.graph.discovery import START
 from embed_pipeline.stores.graph.transaction import (
     Change,
     GraphDatabase,
@@ -62,6 +63,8 @@ class SqliteGraphTransaction(GraphTransaction):
             name: as_list(value) if isinstance(value, list | tuple) else value
             for name, value in parameters.items()
         }
+        if bound.get("after") == START and self._mapping.key_type is KeyType.INTEGER:
+            bound["after"] = float("-inf")  # every text is behind every number
         query = filled(statement, self._mapping, of)
         return self._connection.execute(
             query, {"property": of, "now": self._now} | bound

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.collection import Collection, KeyType
 from embed_pipeline.domain.embedding import FIRST_PROPERTY
+
+EXCLUDED = "embedding_excluded"
+"""The column that says why an entity is excluded."""
 
 EVENTS = ("insert", "update", "delete")
 """For each a trigger counts."""
@@ -40,10 +43,11 @@ def filled(statement: str, mapping: Collection, vector: str = FIRST_PROPERTY) ->
     return statement.format(
         entity=quoted(mapping.label),
         key=quoted(mapping.key),
+        key_column="INTEGER" if mapping.key_type is KeyType.INTEGER else "TEXT",
         name=quoted(mapping.name_property),
         entity_type=quoted(mapping.type_property),
         valid_to=quoted(mapping.valid_to),
-        read=_listed("e." + quoted(name) for name in mapping.properties),
+        read=_listed("e." + quoted(name) for name in (EXCLUDED, *mapping.properties)),
         embedded=embedded,
         missing=quoted(f"embedding_missing{suffix}"),
         **{f"missing_{event}": quoted(f"embedding_missing{suffix}_{event}") for event in EVENTS},

@@ -24,7 +24,7 @@ from embed_pipeline.domain.embedding import (
 )
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.domain.job import EntityUid
-from embed_pipeline.domain.partition import Labels
+from embed_pipeline.domain.partition import ERASED, Labels
 from embed_pipeline.domain.recipe import TextValue, embedding_text
 from embed_pipeline.stores.encoding import INVALID_TIME, read_moment
 from embed_pipeline.stores.graph.transaction import Change
@@ -34,14 +34,16 @@ _FLOAT32 = np.dtype("<f4")
 
 
 def entity_of(row: sqlite3.Row, mapping: Collection) -> Entity:
-    """By position: uid, name, type, valid-to, then the mapping's texts."""
-    uid, name, entity_type, valid_to, *texts = row[: 4 + len(mapping.text)]
+    """By position: why excluded, uid, name, type, valid-to, then the mapping's texts."""
+    excluded, uid, name, entity_type, valid_to, *texts = row[: 5 + len(mapping.text)]
     return Entity(
-        uid=EntityUid(uid),
+        uid=EntityUid(str(uid)),
+        collection=mapping.name,
         name=_plain(name),
-        entity_type=_plain(entity_type),
+        entity_type=mapping.fixed_type or _plain(entity_type),
         texts=tuple(_text_of(text) for text in texts),
         valid_to=None if valid_to is None else read_moment(valid_to) or INVALID_TIME,
+        erased=excluded == ERASED,
         html=mapping.html_positions,
     )
 

@@ -11,16 +11,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.collection import Collection, placed
 from embed_pipeline.errors import SchemaMissing
+from embed_pipeline.stores.graph.registry import CURSOR, registered_in
 from embed_pipeline.stores.sqlite.graph.label_schema import add_labels
 from embed_pipeline.stores.sqlite.graph.mapping import filled
+from embed_pipeline.stores.sqlite.graph.sql import READ_CURSOR
 
 VERSION = 2
 
 _TABLES = """
 CREATE TABLE {entity} (
-    {key} TEXT NOT NULL PRIMARY KEY,
+    {key} {key_column} NOT NULL PRIMARY KEY,
     {name} TEXT,
     {entity_type} TEXT,
     {valid_to} INTEGER,
@@ -34,7 +36,7 @@ CREATE INDEX embedding_names ON {entity} ({name}, {key});
 -- The vector comes last: what is known of it is read without touching its numbers.
 CREATE TABLE embedding_vectors (
     id INTEGER PRIMARY KEY,
-    uid TEXT NOT NULL REFERENCES {entity} ({key}) ON DELETE CASCADE,
+    uid {key_column} NOT NULL REFERENCES {entity} ({key}) ON DELETE CASCADE,
     vector_property TEXT NOT NULL,
     model TEXT NOT NULL,
     version TEXT NOT NULL,
@@ -128,6 +130,10 @@ def _check_mapping(connection: sqlite3.Connection, path: Path, mapping: Collecti
         raise SchemaMissing(
             f"The database {path} holds something other than a graph: choose another file for it."
         )
+    if not mapping.standing.others:
+        document = connection.execute(READ_CURSOR, {"name": CURSOR}).fetchone()
+        if document:
+            placed([mapping], registered_in(document[0]) or ())
     made_with = connection.execute(_READ_MAPPING).fetchone()[0]
     if made_with != _noted(mapping):
         raise SchemaMissing(

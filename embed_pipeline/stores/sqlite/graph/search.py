@@ -31,7 +31,7 @@ def nearest(search: Search, scan: Scan) -> list[Scored]:
     best: list[Scored] = []
     after = 0
     while rows := scan(after, size):
-        uids = [EntityUid(row["uid"]) for row in rows]
+        uids = [EntityUid(str(row["uid"])) for row in rows]
         matrix = entity_rows.matrix_of(rows).astype(np.float64)
         chunk = _best_of(uids, matrix, search.query, search.limit)
         best = heapq.nsmallest(search.limit, [*best, *chunk])

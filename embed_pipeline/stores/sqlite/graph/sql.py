@@ -27,6 +27,8 @@ UPDATE {entity} SET
 WHERE {key} = :uid
 """
 
+DELETE_ENTITY = "DELETE FROM {entity} WHERE {key} = :uid"
+
 DROP_VECTOR = "DELETE FROM embedding_vectors WHERE uid = :uid AND vector_property = :property"
 
 DISOWN_VECTOR = """
@@ -109,7 +111,8 @@ LIMIT :size
 """
 
 COUNT_LABELS = """
-SELECT entities, {embedded} AS embedded, nothing_to_embed, excluded, marked FROM embedding_counts
+SELECT entities, {embedded} AS embedded, nothing_to_embed, excluded, 0 AS unseen, marked
+FROM embedding_counts
 """
 
 # Triggers keep the counts; only what replaces rows without a word passes them by.

@@ -154,3 +154,14 @@ CALL () {{
 }}
 {_DELETED}
 """
+
+DELETE_JOBS_OF_ENTITY = f"""
+{_ALONE}
+WITH lock
+CALL () {{ {OF_ENTITY} RETURN job }}
+WITH job ORDER BY job.id
+{LOCK}
+WITH job, toStringOrNull(job.id) AS id
+DETACH DELETE job
+RETURN collect(id) AS done
+"""
