@@ -9,7 +9,7 @@ from embed_pipeline.telemetry import configure, emit
 _settings = load_settings()
 # JSON lines on stderr even on a terminal, for machines. The log of a run in the UI is for people.
 _format = LogFormat.JSON if _settings.logging.format is LogFormat.AUTO else _settings.logging.format
-configure(level=_settings.logging.level, format=_format, hosted="sentence")
+configure(level=_settings.logging.level, format=_format)
 for _note in _settings.notes:
     emit("settings.noted", message=_note)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -13,11 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.servers import production_server
+from embed_pipeline.domain.collection import Collection
 from embed_pipeline.domain.embedding import VectorWrite
 from embed_pipeline.domain.entity import Entity, NewEntity
 from embed_pipeline.domain.job import EntityUid
 from embed_pipeline.settings import Settings, load_settings
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase
+from embed_pipeline.stores.neo4j.graph.rows import entity_of, facts_of
 from embed_pipeline.wiring import initialise_stores, open_services
 from embed_pipeline.worker.context import Services
 from embed_pipeline.worker.leasing import ensure_model
@@ -163,12 +166,15 @@ def _database(server: Server) -> Neo4jDatabase:
     )
 
 
-def _coverage_of_0_1(database: Neo4jDatabase) -> int:
-    counted, after = 0, ""
+def _coverage_of_0_1(database: Neo4jDatabase) -> Counter[bool]:
+    """By statement and by hashing every text, as commit 4fa41ca did; a page per transaction."""
+    collection, counts, after = Collection(), Counter[bool](), ""
     while True:
         asked = {"after": after}
         rows = database.read(lambda tx: tx.all(COVERAGE_OF_0_1, **asked))  # noqa: B023
-        counted += len(rows)
+        for row in rows:
+            entity, facts = entity_of(row["entity"], collection), facts_of(row["facts"])
+            counts[facts is not None and facts.version == entity.version] += 1
         if len(rows) < 500:
-            return counted
-        after = rows[-1]["entity"][0]
+            return counts
+        after = entity.uid

@@ -9,6 +9,7 @@ from embed_pipeline.defs.maintenance import maintenance_definitions
 from embed_pipeline.defs.observe import observe_definitions
 from embed_pipeline.defs.pipeline import Pipeline, Schedules
 from embed_pipeline.settings import Settings, named
+from embed_pipeline.telemetry import give_sentences_to_hosts
 
 
 def build_definitions(
@@ -25,6 +26,7 @@ def build_definitions(
     `entity_embeddings` then depends on them. `schedules` replaces or leaves out single ones, by the
     name of the job without `_job`: `{"observe": "0 * * * *", "prune_history": False}`.
     """
+    give_sentences_to_hosts()
     chosen = schedules or {}
     pipeline = Pipeline(settings if name is None else named(settings, name), chosen)
     parts = [

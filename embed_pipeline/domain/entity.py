@@ -15,7 +15,7 @@ from embed_pipeline.domain.recipe import TextValue, embedding_text, version_of
 from embed_pipeline.errors import RequestError
 
 LONGEST = 7_500
-"""Bytes of a name or key: Neo4j indexes at most about 8 kB, with model and version in the queue."""
+"""Bytes of a name, key or type: Neo4j indexes at most about 8 kB, with more in the queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,8 @@ def _problem_of(new: NewEntity, mapping: Collection) -> str | None:
         return "its name is empty"
     if "\x00" in (new.uid or ""):
         return "its key holds a NUL character"
-    for what, indexed in (("name", new.name), ("key", new.uid or "")):
+    indexes = (("name", new.name), ("key", new.uid or ""), ("type", new.entity_type))
+    for what, indexed in indexes:
         if len(indexed.encode(errors="replace")) > LONGEST:
             return f"its {what} is longer than {LONGEST:,} bytes"
     for name, said in ((mapping.name_property, new.name), (mapping.type_property, new.entity_type)):

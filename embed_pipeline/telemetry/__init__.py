@@ -20,13 +20,20 @@ from embed_pipeline.telemetry.events import EVENTS
 from embed_pipeline.telemetry.redaction import redact, register_secret
 from embed_pipeline.telemetry.rendering import as_entry, as_json, as_sentence, as_text
 
-__all__ = ["LOGGER_NAME", "configure", "emit", "redact", "register_secret"]
+__all__ = [
+    "LOGGER_NAME",
+    "configure",
+    "emit",
+    "give_sentences_to_hosts",
+    "redact",
+    "register_secret",
+]
 
 LOGGER_NAME = "embed_pipeline"
 
 Render = Callable[[Mapping[str, Any]], str]
 
-_FORMATS: Mapping[str, Render] = {"json": as_json, "text": as_text, "sentence": as_sentence}
+_FORMATS: Mapping[str, Render] = {"json": as_json, "text": as_text}
 _render: Render = as_json
 """For the handlers of a host program; stderr has its own."""
 
@@ -61,20 +68,24 @@ def emit(event: str, /, **facts: object) -> None:
     _log.log(kind.level, event, facts=facts, at=time.time())
 
 
-def configure(level: str = "INFO", format: str = "auto", hosted: str | None = None) -> None:  # noqa: A002
+def configure(level: str = "INFO", format: str = "auto") -> None:  # noqa: A002
     """Send lines to stderr; for entry points. Can be called again to change level and format.
 
-    `auto` is text on a terminal and JSON elsewhere. `hosted` is the format for other handlers, such
-    as the log of a Dagster run; by default the same.
+    `auto` is text on a terminal and JSON elsewhere.
     """
     global _render
     if format == "auto":
         format = "text" if sys.stderr.isatty() else "json"  # noqa: A001
-    _HANDLER.render = _FORMATS[format]
-    _render = _FORMATS[hosted or format]
+    _HANDLER.render = _render = _FORMATS[format]
     logger = logging.getLogger(LOGGER_NAME)
     logger.setLevel(level)
     logger.addHandler(_HANDLER)  # adding it twice changes nothing
+
+
+def give_sentences_to_hosts() -> None:
+    """For Dagster, whose log of a run is read by people. Lines on stderr keep their format."""
+    global _render
+    _render = as_sentence
 
 
 def _rendered(

@@ -33,15 +33,6 @@ def production(
         yield opened
 
 
-@pytest.fixture
-def swapped_production(
-    neo4j_swapped_queue: BedServer, neo4j_swapped_graph: BedServer, tmp_path: Path
-) -> Iterator[Production]:
-    """For tests that take long: on servers that the others need not wait for."""
-    with prepared(neo4j_swapped_queue, neo4j_swapped_graph, tmp_path) as opened:
-        yield opened
-
-
 @contextmanager
 def prepared(queue: BedServer, graph: BedServer, home: Path) -> Iterator[Production]:
     """Empty servers, prepared as a person prepares them."""

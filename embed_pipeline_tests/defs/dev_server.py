@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from embed_pipeline_tests.defs.commands import DAGSTER, ROOT, Homes
@@ -61,23 +62,28 @@ class DevServer:
         return str(self.ask(RUN_STATUS, run=run)["runOrError"]["status"])
 
     def is_up(self) -> bool:
-        return self._code() == "RepositoryLocation"
+        return self._code() == {"RepositoryLocation"}
 
     def refuses_the_code(self) -> bool:
-        return self._code() == "PythonError"
+        return self._code() == {"PythonError"}
 
-    def _code(self) -> str | None:
-        """How loading our definitions ended; None while they load."""
+    def _code(self) -> set[str | None]:
+        """How loading the definitions of each location ended; None while they load."""
         with suppress(urllib.error.URLError, ConnectionError):
-            (location,) = self.ask(LOCATIONS)["workspaceOrError"]["locationEntries"]
-            loaded = location["locationOrLoadError"]
-            return None if loaded is None else str(loaded["__typename"])
-        return None
+            locations = self.ask(LOCATIONS)["workspaceOrError"]["locationEntries"]
+            loaded = [location["locationOrLoadError"] for location in locations]
+            return {None if one is None else str(one["__typename"]) for one in loaded}
+        return set()
 
 
 @contextmanager
 def dev_server(
-    homes: Homes, until: Callable[[DevServer], bool] = DevServer.is_up, /, **variables: str
+    homes: Homes,
+    until: Callable[[DevServer], bool] = DevServer.is_up,
+    /,
+    *,
+    workspace: Path | str = "workspace.yaml",
+    **variables: str,
 ) -> Iterator[DevServer]:
     """Whatever happens, nothing of its process group outlives the block."""
     port = free_port()
@@ -85,7 +91,7 @@ def dev_server(
     with (
         log.open("w") as output,
         subprocess.Popen(
-            [DAGSTER, "dev", "-w", "workspace.yaml", "-h", "127.0.0.1", "-p", str(port)],
+            [DAGSTER, "dev", "-w", workspace, "-h", "127.0.0.1", "-p", str(port)],
             env=homes.environment(**variables),
             cwd=ROOT,
             stdout=output,

@@ -55,6 +55,7 @@ class Live:
         self.services.jobs.close()
         self.services.graph.close()
         self.services.limiter.close()
+        self.services.provider.close()
 
     @contextmanager
     def dagster(self) -> Iterator[DevServer]:

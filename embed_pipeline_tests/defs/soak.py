@@ -7,7 +7,7 @@ for skipped ticks and, here, for runs) is over several times: what is still grow
 half grows forever. It fails as well when nothing happened that could grow: a tick that failed, no
 tick, no run, an entity that was not embedded.
 
-Ticks are those of all four sensors together: a round of the daemon makes four of them, and 17 280
+Ticks are those of all five sensors together: a round of the daemon makes five of them, and 17 280
 are as many as one sensor makes in a day of rounds five seconds apart.
 
     python -m embed_pipeline_tests.defs.soak --ticks 17280
@@ -50,7 +50,7 @@ from embed_pipeline_tests.defs.daemon import SensorDaemon, sensor_daemon
 from embed_pipeline_tests.defs.soak_outcome import HEAD, Outcome, Sample, problems_in
 
 SIMULATED = timedelta(days=4)
-SENSORS = 4
+SENSORS = 5
 SAMPLES = 16
 """How often the sizes are taken, at most once in a round."""
 ENTITY_EVERY = 25

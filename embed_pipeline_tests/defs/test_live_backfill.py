@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from embed_pipeline.domain.job import Live as LiveJobs
 from embed_pipeline.usecases.entities.discover import WITHOUT_BOUND, discover
 from embed_pipeline.worker.loop import run_until_empty
 from embed_pipeline.worker.stop import Deadline
 from embed_pipeline_tests.clocks import MINUTE
 from embed_pipeline_tests.defs.conftest import Print
+from embed_pipeline_tests.defs.dev_server import within
 from embed_pipeline_tests.defs.live import Live, live_system
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
 LATENCY = timedelta(milliseconds=300)
+NOTHING = LiveJobs(pending=0, processing=0)
 
 
-def write_as_another_program(live: Live, count: int) -> None:
-    """Entities that no marker names."""
-    live.services.graph.models()  # makes the file
-    path = live.homes.embed / "graph.sqlite"
-    with closing(sqlite3.connect(path, timeout=60)) as file, file:
-        file.executemany(
-            "INSERT INTO Entity (uid, name, needs_embedding) VALUES (?, ?, 0)",
-            [(f"theirs {n:07}", f"thing {n}") for n in range(count)],
-        )
+Opened = Callable[[Path, int], AbstractContextManager[Live]]
+"""A system with so many entities of another program, which no marker names."""
+
+COUNT = int(os.environ.get("EMBED_TEST_BACKFILL", "100000"))
+"""Of the long form; fewer to try it out."""
+
+
+@contextmanager
+def on_sqlite(folder: Path, count: int) -> Iterator[Live]:
+    folder.mkdir(exist_ok=True)
+    with live_system(folder) as live:
+        live.services.graph.models()  # makes the file
+        path = live.homes.embed / "graph.sqlite"
+        with closing(sqlite3.connect(path, timeout=60)) as file, file:
+            file.executemany(
+                "INSERT INTO Entity (uid, name, needs_embedding) VALUES (?, ?, 0)",
+                [(f"theirs {n:07}", f"thing {n}") for n in range(count)],
+            )
+        yield live
 
 
 class Samples(threading.Thread):
@@ -63,59 +78,73 @@ class Samples(threading.Thread):
         self.join()
 
 
-def backfill(live: Live, count: int, *, within: float) -> Samples:
-    write_as_another_program(live, count)
+def backfill(live: Live, count: int, *, patience: float) -> Samples:
+    live.slow_provider(LATENCY.total_seconds())
+    jobs, graph, model = live.services.jobs, live.services.graph, live.services.model
+
+    def is_complete() -> bool:
+        waiting = jobs.count_live(model=model, limit=1)
+        return graph.counts(model=model).embedded == count and waiting == NOTHING
+
     samples = Samples(live)
     with live.dagster():
         samples.start()
         try:
-            live.wait_until_all_is_embedded(within)
+            within(patience, is_complete, live.explain)
         finally:
             samples.end()
-    assert live.services.graph.counts(model=live.services.model).embedded == count
+    assert jobs.get_queue_status().failed == 0
     return samples
+
+
+def rate_of_one_run(live: Live, count: int) -> float:
+    live.slow_provider(LATENCY.total_seconds())
+    discover(live.services, bounds=WITHOUT_BOUND)
+    begun = time.monotonic()
+    report = run_until_empty(
+        live.services,
+        owner="cli",
+        recovery_interval=MINUTE,
+        deadline=Deadline(live.services.clock, limit=None),
+    )
+    assert report.embedded == count
+    return count / (time.monotonic() - begun)
+
+
+def check_small_backfill(opened: Opened, folder: Path, count: int, print_line: Print) -> None:
+    with opened(folder, count) as live:
+        begun = time.monotonic()
+
+        samples = backfill(live, count, patience=240)
+
+        print_line(f"{count} entities of a foreign graph in {time.monotonic() - begun:.0f} s")
+        assert samples.idle == []
+        assert len(live.runs("discover_job")) >= 1
+
+
+def check_rate(opened: Opened, folder: Path, print_line: Print) -> None:
+    """From the first vector to the last, by the sensors and by one run, in one test."""
+    with opened(folder / "alone", COUNT) as alone:
+        one_run = rate_of_one_run(alone, COUNT)
+    with opened(folder / "sensors", COUNT) as live:
+        samples = backfill(live, COUNT, patience=1_800)
+    assert samples.first_vector is not None
+    assert samples.last_vector is not None
+    by_sensors = COUNT / (samples.last_vector - samples.first_vector)
+    print_line(f"{COUNT} entities: one run {one_run:,.0f}/s, by sensors {by_sensors:,.0f}/s")
+    assert samples.idle == []
+    assert by_sensors >= 0.8 * one_run
 
 
 @pytest.mark.slow
 def test_foreign_graph_is_embedded_by_the_sensors_without_an_idle_second(
     tmp_path: Path, print_line: Print
 ) -> None:
-    with live_system(tmp_path) as live:
-        live.slow_provider(LATENCY.total_seconds())
-        begun = time.monotonic()
-
-        samples = backfill(live, 2_000, within=240)
-
-        print_line(f"2 000 entities of a foreign graph in {time.monotonic() - begun:.0f} s")
-        assert samples.idle == []
-        assert len(live.runs("discover_job")) >= 1
+    check_small_backfill(on_sqlite, tmp_path, 2_000, print_line)
 
 
 @pytest.mark.scale
 def test_hundred_thousand_entities_at_nearly_the_rate_of_one_run(
     tmp_path: Path, print_line: Print
 ) -> None:
-    count = 100_000
-    for name in ("alone", "sensors"):
-        (tmp_path / name).mkdir()
-    with live_system(tmp_path / "alone") as alone:
-        alone.slow_provider(LATENCY.total_seconds())
-        write_as_another_program(alone, count)
-        discover(alone.services, bounds=WITHOUT_BOUND)
-        begun = time.monotonic()
-        report = run_until_empty(
-            alone.services,
-            owner="cli",
-            recovery_interval=MINUTE,
-            deadline=Deadline(alone.services.clock, limit=None),
-        )
-        one_run = report.embedded / (time.monotonic() - begun)
-    with live_system(tmp_path / "sensors") as live:
-        live.slow_provider(LATENCY.total_seconds())
-        samples = backfill(live, count, within=1_800)
-    assert samples.first_vector is not None
-    assert samples.last_vector is not None
-    by_sensors = count / (samples.last_vector - samples.first_vector)
-    print_line(f"one run {one_run:,.0f}/s, by sensors {by_sensors:,.0f}/s")
-    assert samples.idle == []
-    assert by_sensors >= 0.8 * one_run
+    check_rate(on_sqlite, tmp_path, print_line)

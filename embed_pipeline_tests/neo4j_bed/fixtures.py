@@ -29,14 +29,16 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from embed_pipeline_tests.neo4j_bed.client import BedServer, take_hold
 from embed_pipeline_tests.neo4j_bed.named import named_address, refuse_unless_empty
 from embed_pipeline_tests.neo4j_bed.probe import connect
+from embed_pipeline_tests.neo4j_bed.recipe import QUICK_BOOT
 from embed_pipeline_tests.neo4j_bed.releases import PAIR, SWAPPED_PAIR, BedUnavailable, Spec
-from embed_pipeline_tests.neo4j_bed.server import Address
+from embed_pipeline_tests.neo4j_bed.server import Address, Server
 
 Servers = Mapping[str, BedServer]
 
@@ -140,10 +142,30 @@ def _running(
         try:
             servers = _servers(specs, _shared_folder(tmp_path_factory), meeting_point, stack)
         except BedUnavailable as error:
-            if os.environ.get("EMBED_TEST_REQUIRE_NEO4J") == "1":
-                pytest.fail(f"{UNAVAILABLE}: {error}", pytrace=False)
-            pytest.skip(f"{UNAVAILABLE}: {error}")
+            _skip(error)
         yield servers
+
+
+@contextmanager
+def own_server(spec: Spec, home: Path, settings: Mapping[str, str]) -> Iterator[Address]:
+    """A server for one test, with settings that the others cannot have."""
+    if named_address(spec):
+        pytest.skip("The environment names the servers, so no others are started.")
+    server = Server(spec, home=home, java_options=QUICK_BOOT, settings=settings)
+    try:
+        try:
+            server.start()
+        except BedUnavailable as error:
+            _skip(error)
+        yield server.address
+    finally:
+        server.stop()
+
+
+def _skip(error: BedUnavailable) -> NoReturn:
+    if os.environ.get("EMBED_TEST_REQUIRE_NEO4J") == "1":
+        pytest.fail(f"{UNAVAILABLE}: {error}", pytrace=False)
+    pytest.skip(f"{UNAVAILABLE}: {error}")
 
 
 @contextmanager

@@ -38,18 +38,19 @@ from embed_pipeline_tests.stores.neo4j_stores import (
     statements_sent,
 )
 
-EMBEDDED = 50_000
+FEW, EMBEDDED = 3_000, 50_000
+NOISE = 10
 NEWEST = 2_000
 """Nodes among which missing ones are looked for first."""
 
 # Too short for the vector index, which would take longer than all tests here.
-FILL = f"""
-UNWIND range(0, {EMBEDDED - 1}) AS n
-CALL (n) {{
-    CREATE (:Entity:Embedded {{uid: 'e' + right('0000' + toString(n), 5), name: 'entity ' + n,
+FILL = """
+UNWIND range($first, $last - 1) AS n
+CALL (n) {
+    CREATE (:Entity:Embedded {uid: 'e' + right('0000' + toString(n), 5), name: 'entity ' + n,
                      embedding: [1.0], embedding_model: $model,
-                     embedding_version: 'v' + n}})
-}} IN TRANSACTIONS OF 5000 ROWS
+                     embedding_version: 'v' + n})
+} IN TRANSACTIONS OF 5000 ROWS
 """
 
 PARAMETERS = {
@@ -69,13 +70,38 @@ PARAMETERS = {
 }
 
 
+FLAT = {
+    "counts": cypher.COUNT_LABELS,
+    "a page of the audit": cypher.NEXT_WITH_LABELS,
+    "a window of discovery": cypher.MISSING_IN_WINDOW,
+    "a name": cypher.FIND_BY_NAME,
+    "entities": cypher.READ_ENTITIES,
+    "versions": cypher.EMBEDDED_VERSIONS,
+    "vectors to reuse": cypher.VECTORS_OF_VERSIONS,
+}
+"""Statements that cost the same in a graph of any size."""
+
+
+def costs(server: BedServer) -> dict[str, int]:
+    server.run("CALL db.awaitIndexes(120)")
+    return {name: _hits(_profile(server, statement)) for name, statement in FLAT.items()}
+
+
 @pytest.fixture(scope="module")
-def full(neo4j_graph: BedServer) -> BedServer:
-    """Many embedded, unmarked entities; tests here only read them."""
+def costs_in_a_small_graph(neo4j_graph: BedServer) -> dict[str, int]:
     empty(neo4j_graph)
     store = Neo4jGraphBackend(neo4j_graph, FakeClock()).open_store()
     register(store)
-    neo4j_graph.run(FILL, model=MODEL)
+    store.close()
+    neo4j_graph.run(FILL, first=0, last=FEW, model=MODEL)
+    return costs(neo4j_graph)
+
+
+@pytest.fixture(scope="module")
+def full(neo4j_graph: BedServer, costs_in_a_small_graph: dict[str, int]) -> BedServer:
+    """Many embedded, unmarked entities; tests here only read them."""
+    store = Neo4jGraphBackend(neo4j_graph, FakeClock()).open_store()
+    neo4j_graph.run(FILL, first=FEW, last=EMBEDDED, model=MODEL)
     add(store, *range(90_000, 90_100))
     store.close()
     neo4j_graph.run("CALL db.awaitIndexes(120)")
@@ -90,6 +116,18 @@ def store(full: BedServer) -> Iterator[EntityStore]:
 
 
 class TestAmongManyEmbedded:
+    def test_a_statement_costs_the_same_in_a_small_graph_and_in_a_large_one(
+        self, full: BedServer, costs_in_a_small_graph: dict[str, int]
+    ) -> None:
+        in_a_large_one = costs(full)
+
+        grown = {
+            name: (few, in_a_large_one[name])
+            for name, few in costs_in_a_small_graph.items()
+            if in_a_large_one[name] > few + NOISE
+        }
+        assert grown == {}
+
     @pytest.mark.parametrize("after", ["", uid(90_050)])
     def test_marked_discovery_touches_in_proportion_to_what_it_returns(
         self, full: BedServer, after: str

@@ -12,8 +12,10 @@ from embed_pipeline_tests.neo4j_bed.client import BedServer
 from embed_pipeline_tests.stores.graph_machine import GraphMachine
 from embed_pipeline_tests.stores.neo4j_graph import Neo4jGraphBackend, empty
 
+RUNS = [5, pytest.param(15, marks=pytest.mark.slow), pytest.param(200, marks=pytest.mark.stress)]
 
-@pytest.mark.parametrize("runs", [5, pytest.param(40, marks=pytest.mark.slow)])
+
+@pytest.mark.parametrize("runs", RUNS)
 def test_labels_are_what_the_properties_say_after_an_audit(
     neo4j_graph: BedServer, runs: int
 ) -> None:

@@ -8,10 +8,9 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import timedelta
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -22,15 +21,13 @@ from embed_pipeline.errors import (
     SchemaMissing,
     StoreAccessDenied,
     StoreBusy,
-    StoreReadOnly,
     StoreUnavailable,
     TransientError,
 )
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Tx
 from embed_pipeline_tests.clocks import SECOND, FakeClock
-from embed_pipeline_tests.neo4j_bed import QUEUE, Address, Server
+from embed_pipeline_tests.neo4j_bed import Address
 from embed_pipeline_tests.neo4j_bed.client import BedServer
-from embed_pipeline_tests.neo4j_bed.recipe import QUICK_BOOT
 from embed_pipeline_tests.neo4j_bed.server import free_port
 
 Opener = Callable[..., Neo4jDatabase]
@@ -61,17 +58,6 @@ def opened() -> Iterator[Opener]:
 def queue(neo4j_queue: BedServer, opened: Opener) -> Neo4jDatabase:
     neo4j_queue.wipe()
     return opened(neo4j_queue)
-
-
-@contextmanager
-def started(home: Path, **settings: str) -> Iterator[Address]:
-    """A server of one test's own, with the data of `home`."""
-    server = Server(QUEUE, home=home, java_options=QUICK_BOOT, settings=settings)
-    try:
-        server.start()
-        yield server.address
-    finally:
-        server.stop()
 
 
 def add(name: str) -> Callable[[Tx], None]:
@@ -191,27 +177,6 @@ class TestRefusals:
         assert caught.value.category is ErrorCategory.TRANSIENT
         assert uri in str(caught.value)
         assert time.monotonic() - began < 10
-
-    @pytest.mark.slow
-    def test_a_read_only_database_is_critical_and_can_be_read(
-        self, tmp_path: Path, neo4j_queue: BedServer, opened: Opener
-    ) -> None:
-        if not neo4j_queue.can_be_stopped:
-            pytest.skip("the environment names the servers, so no others are started")
-        with started(tmp_path) as server:
-            opened(server).write(add("before"))
-        with started(tmp_path, **{"server.databases.default_to_read_only": "true"}) as server:
-            database = opened(server)
-
-            for write in (
-                lambda: database.write(add("after")),
-                lambda: database.autocommit(ADD_NODE, name="after"),
-            ):
-                with pytest.raises(StoreReadOnly) as caught:
-                    write()
-
-            assert caught.value.category is ErrorCategory.CRITICAL
-            assert count(database) == 1
 
     def test_no_secret_is_shown(self, opened: Opener, neo4j_queue: BedServer) -> None:
         uri = neo4j_queue.uri.replace("bolt://", "bolt://somebody:hunter2@")

@@ -115,6 +115,22 @@ class TestStatusOfAnotherProgram:
         assert leased(store) == {"a"}
 
 
+class TestWrittenByAnotherProgram:
+    def test_its_jobs_are_live_before_and_after_they_are_adopted(
+        self, store: Neo4jJobStore, theirs: SeedsProgram
+    ) -> None:
+        store.enqueue([request("a")])
+        theirs.add("b")
+        theirs.add("c")
+
+        before = store.count_live(model=MODEL, limit=10)
+        capped = store.count_live(model=MODEL, limit=2)
+        leased(store)
+
+        assert (before.pending, before.processing, capped.pending) == (3, 0, 2)
+        assert store.count_live(model=MODEL, limit=10).processing == 3
+
+
 class TestEndedByAnotherProgram:
     def test_jobs_that_it_ends_are_counted_shown_and_retried(
         self, store: Neo4jJobStore, theirs: SeedsProgram

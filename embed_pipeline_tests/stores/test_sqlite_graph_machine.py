@@ -14,6 +14,8 @@ from embed_pipeline_tests.contracts.entity_store.scene import GraphBackend
 from embed_pipeline_tests.stores.graph_machine import GraphMachine
 from embed_pipeline_tests.stores.sqlite_graph import SqliteGraphBackend
 
+RUNS = [25, pytest.param(80, marks=pytest.mark.slow), pytest.param(2_500, marks=pytest.mark.stress)]
+
 
 class SqliteGraphMachine(GraphMachine):
     def open_backend(self, clock: FakeClock) -> GraphBackend:
@@ -27,7 +29,7 @@ class SqliteGraphMachine(GraphMachine):
         self._folder.cleanup()
 
 
-@pytest.mark.parametrize("runs", [25, pytest.param(250, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", RUNS)
 def test_labels_are_what_the_properties_say_after_an_audit(runs: int) -> None:
     run_state_machine_as_test(
         SqliteGraphMachine,

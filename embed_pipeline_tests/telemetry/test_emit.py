@@ -39,6 +39,7 @@ def logs() -> Iterator[Collector]:
     """What a host that captures the standard logger receives."""
     logger, collector = logging.getLogger(telemetry.LOGGER_NAME), Collector()
     level, propagate = logger.level, logger.propagate
+    telemetry._render = as_json  # definitions of Dagster in the same process change it
     logger.addHandler(collector)
     logger.setLevel(logging.DEBUG)
     yield collector

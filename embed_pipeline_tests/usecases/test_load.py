@@ -120,8 +120,9 @@ def test_broken_quoting_ends_the_file_with_its_line(file: Path) -> None:
         (("a\x00b", "poison", "Thing", ""), "NUL"),
         (("", "n" * 9_000, "Thing", ""), "its name is longer than 7,500 bytes"),
         (("k" * 9_000, "poison", "Thing", ""), "its key is longer than 7,500 bytes"),
+        (("", "poison", "t" * 9_000, ""), "its type is longer than 7,500 bytes"),
     ],
-    ids=["a NUL", "a long name", "a long key"],
+    ids=["a NUL", "a long name", "a long key", "a long type"],
 )
 def test_one_bad_row_costs_no_other_row_of_its_page(
     world: World, file: Path, poison: tuple[str, str, str, str], reason: str

@@ -70,8 +70,8 @@ class Neo4jJobReader(JobReader):
         return QueueStatus(**counts, other=max(found["total"] - sum(counts.values()), 0))
 
     def count_live(self, *, model: str, limit: int) -> Live:
-        found = self._session.all(cypher.COUNT_LIVE, model=model, limit=limit)
-        return Live(**{row["status"]: row["jobs"] for row in found})
+        found = self._session.one(cypher.COUNT_LIVE, model=model, limit=limit)
+        return Live(pending=min(found["pending"], limit), processing=found["processing"])
 
     def failed(self, *, category: ErrorCategory | None, limit: int) -> list[EmbedJob]:
         return self._jobs(cypher.LATEST_FAILED, category=category, limit=limit)

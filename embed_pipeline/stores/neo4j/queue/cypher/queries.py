@@ -61,19 +61,23 @@ CALL () {{ MATCH (job:EmbedJob) RETURN count(job) AS total }}
 RETURN counts, total
 """
 
+# Jobs that another program wrote count as pending until the next lease has adopted them.
 COUNT_LIVE = f"""
 CALL () {{
     MATCH (job:EmbedJob) {BY_TURN}
     WHERE job.status = 'pending' AND job.model = $model AND job.rank IS NOT NULL
       AND job.tier IS NOT NULL AND job.available_at IS NOT NULL
     WITH job LIMIT $limit
-    RETURN 'pending' AS status, count(job) AS jobs
-  UNION ALL
+    RETURN count(job) AS pending
+}}
+CALL () {{
     MATCH (job:EmbedJob) {BY_STATUS} WHERE job.status = 'processing'
     WITH job LIMIT $limit
-    RETURN 'processing' AS status, count(job) AS jobs
+    RETURN count(job) AS processing
 }}
-RETURN status, jobs
+CALL () {{ MATCH (job:EmbedJob) RETURN count(job) AS all_jobs }}
+CALL () {{ MATCH (job:TrackedJob) RETURN count(job) AS tracked_jobs }}
+RETURN pending + all_jobs - tracked_jobs AS pending, processing
 """
 
 SILENT_JOBS = f"""

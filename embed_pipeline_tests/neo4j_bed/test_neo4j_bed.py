@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -28,17 +26,6 @@ def test_needs_a_server(neo4j_queue):
     pass
 """
 
-HOLDER = """
-import sys, time
-from pathlib import Path
-from embed_pipeline_tests.neo4j_bed import QUEUE
-from embed_pipeline_tests.neo4j_bed.client import take_hold
-
-hold = take_hold([QUEUE], meeting_point=Path(sys.argv[1]))
-print(hold.ask(command="addresses")["queue"]["uri"], flush=True)
-time.sleep(600)
-"""
-
 
 def run_needy(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_needy.py").write_text(NEEDY)
@@ -57,14 +44,14 @@ def run_needy(folder: Path, **environment: str) -> subprocess.CompletedProcess[s
             "test_needy.py",
         ],
         cwd=folder,
-        env={**_inherited(), **environment},
+        env={**inherited_environment(), **environment},
         capture_output=True,
         text=True,
         check=False,
     )
 
 
-def _inherited() -> dict[str, str]:
+def inherited_environment() -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("EMBED_TEST_", "PYTEST_"))}
     return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
@@ -109,63 +96,3 @@ def test_the_compose_file_describes_the_same_pair_on_loopback() -> None:
         assert f"image: neo4j:{spec.release.version}-community" in text
         assert f"default__database: {spec.database}\n" in text
         assert f'"127.0.0.1:{PORTS[spec.name]}:7687"' in text
-
-
-@pytest.mark.slow
-def test_pair_for_a_person_works_as_it_says_and_ends_with_ctrl_c(tmp_path: Path) -> None:
-    inherited = {k: v for k, v in _inherited().items() if not k.startswith("EMBED_")}
-    pair = subprocess.Popen(
-        [sys.executable, "-m", "embed_pipeline_tests.neo4j_bed", "--home", str(tmp_path / "pair")],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=inherited,
-    )
-    assert pair.stdout is not None
-    said: list[str] = []
-    try:
-        while not said or said[-1] not in ("  make dev\n", ""):  # the second when it has ended
-            said.append(pair.stdout.readline())
-        source, init = (line.strip() for line in said[-3:-1])
-        answer = subprocess.run(
-            ["sh", "-c", f"{source} && {init} && echo $EMBED_QUEUE_URI $EMBED_GRAPH_URI"],
-            env={**inherited, "EMBED_HOME": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        uris = answer.stdout.splitlines()[-1].split()
-        were_there = [listens(uri) for uri in uris]
-        pair.send_signal(signal.SIGINT)
-        ended = pair.wait(60)
-    finally:
-        pair.kill()
-        pair.stdout.close()
-
-    assert answer.returncode == 0, answer.stderr
-    assert [f"at {uri}." in answer.stdout for uri in uris] == were_there == [True, True]
-    assert ended == 0
-    assert [listens(uri) for uri in uris] == [False, False]
-
-
-@pytest.mark.slow
-def test_servers_end_when_the_last_process_that_uses_them_is_killed(tmp_path: Path) -> None:
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path / "meeting")],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=_inherited(),
-    )
-    assert holder.stdout is not None
-    with holder.stdout:
-        uri = holder.stdout.readline().strip()
-    folder = Path((tmp_path / "meeting").read_text())
-    assert listens(uri)
-
-    holder.kill()
-    holder.wait()
-
-    deadline = time.monotonic() + 30
-    while (listens(uri) or folder.exists()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not listens(uri)
-    assert not folder.exists()

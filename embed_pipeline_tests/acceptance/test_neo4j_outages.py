@@ -21,21 +21,21 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def working(swapped_production: Production) -> Production:
+def working(production: Production) -> Production:
     """Something to do for seconds, under leases that end in seconds."""
-    for server in (swapped_production.queue, swapped_production.graph):
+    for server in (production.queue, production.graph):
         if not server.can_be_stopped:
             pytest.skip("a server named by the environment is not ours to stop")
-    swapped_production.variables.update(
+    production.variables.update(
         EMBED_JOB_BATCH_SIZE=str(BATCH),
         EMBED_JOB_LOCK_DURATION="3000",
         EMBED_JOB_HEARTBEAT_INTERVAL="500",
     )
-    swapped_production.openai.latency = timedelta(milliseconds=100)
-    with swapped_production.services() as services:
+    production.openai.latency = timedelta(milliseconds=100)
+    with production.services() as services:
         entities = [NewEntity(name=f"entity {number}") for number in range(ENTITIES)]
         create_entities(services.jobs, services.graph, entities, model=services.model)
-    return swapped_production
+    return production
 
 
 def assert_all_embedded_and_nobody_charged(production: Production) -> None:
