@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 
 from embed_pipeline.domain.check import CheckResult
 from embed_pipeline.domain.collection import Registered
 from embed_pipeline.domain.recovery import QueuePolicy, RecoveryPolicy
 from embed_pipeline.domain.window import RateLimit
+from embed_pipeline.errors import RequestError
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.embedding_provider import EmbeddingProvider
 from embed_pipeline.ports.entity_store import EntityStore
+from embed_pipeline.ports.graph_survey import GraphSurvey
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 from embed_pipeline.providers import open_provider
 from embed_pipeline.settings import IN_PROCESS, ServerSettings, Settings
 from embed_pipeline.stores import graph_backend, initialise, queue_backend
-from embed_pipeline.stores.config import InitOptions, Queue, Server, StoreConfig
+from embed_pipeline.stores.config import (
+    InitOptions,
+    Queue,
+    Server,
+    StoreConfig,
+    Uninstalled,
+    UninstallOptions,
+)
 from embed_pipeline.stores.queue.rate_limiter import Unlimited
 from embed_pipeline.worker.context import RunLimits, Services
 
@@ -50,6 +60,32 @@ def initialise_stores(settings: Settings, options: InitOptions | None = None) ->
     if options.trigger is not None:
         sentences.append(graph.set_trigger(config, install=options.trigger))
     return sentences
+
+
+def survey_graph(settings: Settings) -> GraphSurvey:
+    """What other programs keep in the graph; nothing is changed, and no `init` is needed."""
+    return graph_backend(settings.stores.graph).survey_graph(_store_config(settings, None))
+
+
+def give_keys(settings: Settings, label: str) -> int:
+    """Give nodes of a label that have no `uid` one; how many."""
+    return graph_backend(settings.stores.graph).give_keys(_store_config(settings, None), label)
+
+
+def uninstall(settings: Settings, options: UninstallOptions | None = None) -> Uninstalled:
+    """Remove from the graph what was added to it. The queue is left: it is ours as a whole."""
+    options, stores = options or UninstallOptions(), settings.stores
+    with closing(open_job_store(settings)) as jobs:
+        if owners := sorted(jobs.live_owners()):
+            raise RequestError(
+                f"Workers hold leases: {', '.join(owners[:5])}. Stop Dagster and other workers, "
+                "then uninstall."
+            )
+    config = _store_config(settings, None)
+    removed = graph_backend(stores.graph).uninstall_graph(config, options)
+    place = queue_backend(stores.queue).locate_queue(config).place
+    note = f"The queue is in {place}: delete it as a whole."
+    return replace(removed, notes=(*removed.notes, note))
 
 
 def registered_collections(settings: Settings) -> tuple[Registered, ...]:

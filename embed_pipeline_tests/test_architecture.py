@@ -51,7 +51,7 @@ HOMES = {
     "rich": {"interfaces"},
     "mcp": {"interfaces.mcp"},
     "anyio": {"interfaces.mcp"},
-    "starlette": {"interfaces.mcp.http"},
+    "starlette": {"interfaces.mcp.guards"},
     "uvicorn": {"interfaces.mcp.http"},
     "structlog": {"telemetry"},
     "opentelemetry": {"telemetry.spans"},

@@ -92,7 +92,7 @@ class Embeddings:
     def figures(self) -> Metadata:
         figures = _counts(self.coverage) | {
             "completed since the last observation": self.progress.completed,
-            "completed per minute": round(self.progress.per_minute, 1),
+            "throughput (per minute)": round(self.progress.per_minute, 1),
             "missing for (minutes)": round(self.gap_age / timedelta(minutes=1), 1),
             "left": self.forecast.left,
             "model": self.model,

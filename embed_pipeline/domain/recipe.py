@@ -27,8 +27,10 @@ LONGEST_HEADING = 100
 HTML_VERSION = 1
 """Raise it when the same HTML gives another text: it is part of the recipe's hash."""
 
-_IDENTIFIER = r"[^\W\d]\w*"
-_PATH = re.compile(rf"(<?)-\[:({_IDENTIFIER})\]-(>?)\(:({_IDENTIFIER})\)")
+IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
+"""A label, property or type of relationship that settings can name."""
+
+_PATH = re.compile(rf"(<?)-\[:({IDENTIFIER})\]-(>?)\(:({IDENTIFIER})\)")
 
 
 class Direction(StrEnum):
@@ -126,8 +128,12 @@ def _limit(given: object) -> int:
     return given
 
 
+def is_identifier(name: str) -> bool:
+    return re.fullmatch(IDENTIFIER, name) is not None
+
+
 def _identifier(role: str, given: object) -> str:
-    if not isinstance(given, str) or not re.fullmatch(_IDENTIFIER, given):
+    if not isinstance(given, str) or not is_identifier(given):
         raise RecipeError(
             f"{role} must be a name of letters, digits and underscores, got {str(given)[:100]!r}"
         )

@@ -38,7 +38,7 @@ class Reserved:
 
 NEO4J = Reserved(
     labels=("NeedsEmbedding", "NothingToEmbed", "EmbedJob"),
-    label_beginnings=("Embedded", "Embedding"),
+    label_beginnings=("Embedded", "Embedding", "NeighbourChanged", "NeighbourExpanding"),
     property_beginnings=("embedding", "embedded", "_lock", "_new"),
 )
 SQLITE = Reserved(

@@ -18,6 +18,7 @@ from embed_pipeline.domain.recovery import QueuePolicy
 from embed_pipeline.domain.window import RateLimit
 from embed_pipeline.ports.clock import Clock
 from embed_pipeline.ports.entity_store import EntityStore
+from embed_pipeline.ports.graph_survey import GraphSurvey
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.ports.rate_limiter import RateLimiter
 
@@ -71,6 +72,29 @@ class InitOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UninstallOptions:
+    dry_run: bool = False
+    """Count, and change nothing."""
+    keep_vectors: bool = False
+    """Vectors stay, with the model and version that they are of."""
+    on_progress: OnProgress = unseen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uninstalled:
+    """What was removed from a graph, or would be."""
+
+    nodes: int = 0
+    """Entities that lost our labels and properties; of a dry run one may be counted twice."""
+    rules: tuple[str, ...] = ()
+    """Constraints and indexes."""
+    registered: int = 0
+    """Nodes of our own: models, cursors and the schema's version."""
+    notes: tuple[str, ...] = ()
+    """What is left for a person to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
     """A database that was reached. Two addresses of one database have the same `identity`."""
 
@@ -119,6 +143,9 @@ class GraphBackend(Protocol):
     def initialise_graph(self, config: StoreConfig, options: InitOptions) -> list[str]:
         """Create what is missing; may be repeated. A sentence for each thing worth knowing."""
 
+    def uninstall_graph(self, config: StoreConfig, options: UninstallOptions) -> Uninstalled:
+        """Remove everything that was added, and nothing of other programs. Can be run again."""
+
     def registered_collections(self, config: StoreConfig) -> tuple[Registered, ...]:
         """In the order of their registration, whatever the settings say."""
 
@@ -126,6 +153,12 @@ class GraphBackend(Protocol):
 
     def set_trigger(self, config: StoreConfig, *, install: bool) -> str:
         """Install or remove what marks changes of other programs at once; a sentence about it."""
+
+    def survey_graph(self, config: StoreConfig) -> GraphSurvey:
+        """What other programs keep in the graph, by samples. Changes nothing, needs no `init`."""
+
+    def give_keys(self, config: StoreConfig, label: str) -> int:
+        """Give nodes of a label that have no `uid` one; how many."""
 
     def diagnose_graph(self, config: StoreConfig) -> list[CheckResult]:
         """Reached, prepared, of a version that works? Changes nothing."""

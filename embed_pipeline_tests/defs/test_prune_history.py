@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -175,6 +176,19 @@ def test_a_dagster_that_keeps_its_own_history_is_left_alone_with_a_note(
     shown = metadata_of(result, "prune_history")
     assert shown["runs deleted"] == 0
     assert "runs should not delete logs" in shown["note"]
+    assert instance.has_run(run_id)
+
+
+def test_a_dagster_that_moved_its_private_modules_keeps_its_history_with_a_note(
+    pipeline: Pipeline, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = pipeline.run("embed_job", instance=instance).run_id
+    age(instance, run_id, days=15)
+    monkeypatch.setitem(sys.modules, "dagster._core.storage.event_log.schema", None)
+
+    result = pipeline.run("prune_history_job", instance=instance)
+
+    assert "dagster._core.storage.event_log.schema" in metadata_of(result, "prune_history")["note"]
     assert instance.has_run(run_id)
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import textwrap
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,23 +86,33 @@ def handbook(
     return Handbook(cli, neo4j_graph)
 
 
-def test_nodes_that_cannot_be_seen_are_counted_and_get_a_key(handbook: Handbook) -> None:
-    handbook.command("init")
+def test_nodes_without_a_key_are_given_one(handbook: Handbook) -> None:
+    given = handbook.command("adopt", "--give-keys", "Person")["given"]
 
-    (counted,) = handbook.follow("adopting.md", "AS unseen")
-    before = handbook.command("coverage")["entities"]
-    handbook.follow("adopting.md", "randomUUID")
     handbook.command("init", EMBED_ENTITY_KEY="uid")
-    after = handbook.command("coverage")["entities"]
 
-    assert counted == {"unseen": 3}
-    assert (before, after) == (1, 4)
+    assert given == 5
+    assert handbook.command("coverage")["entities"] == 4
 
 
-def test_nodes_of_two_labels_get_a_common_one(handbook: Handbook) -> None:
-    handbook.follow("adopting.md", ":Searchable")
+def test_the_graph_of_the_page_is_adopted_as_it_says(
+    handbook: Handbook, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in (name for name in SETTINGS if name.startswith("EMBED_ENTITY_")):
+        monkeypatch.delenv(name)
+    handbook.graph.run("MATCH (n) DETACH DELETE n")
+    handbook.follow("adopting.md", "ACTED_IN")
+    page = (ROOT / "docs" / "adopting.md").read_text(encoding="utf-8")
+    (file,) = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
 
-    assert handbook.graph.run("MATCH (n:Searchable) RETURN count(n) AS n") == [{"n": 6}]
+    adopted = handbook.command("adopt", "--give-keys", "Person")
+    (tmp_path / "collections.yaml").write_text(adopted["yaml"])
+    handbook.command("init", EMBED_CONFIG=str(tmp_path / "collections.yaml"))
+    handbook.embed()
+
+    text = handbook.command("text", "Heat")["text"]
+    assert adopted["yaml"] == file
+    assert text in page
 
 
 def test_own_cypher_finds_valid_nodes_by_a_vector_of_the_model(handbook: Handbook) -> None:
@@ -121,8 +132,9 @@ def test_leaving_again_leaves_what_was_there(handbook: Handbook) -> None:
     handbook.command("init")
     handbook.embed()
 
-    handbook.follow("adopting.md", "REMOVE n:NeedsEmbedding")
+    answer = handbook.command("uninstall", "--yes")
 
+    assert answer["nodes"] > 0
     assert handbook.graph.run(OURS) == [{"left": 0}]
     assert handbook.graph.run(OF_OTHERS) == before
 

@@ -13,6 +13,7 @@ COMMANDS = [
     "why",
     "text",
     "preview",
+    "adopt",
     "export",
     "cancel",
     "status",

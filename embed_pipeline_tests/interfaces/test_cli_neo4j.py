@@ -170,3 +170,39 @@ def test_failed_jobs_are_counted_by_category_and_all_pending_cancelled(
     assert [(group["error_type"], group["jobs"]) for group in groups] == [("InputRefused", 3)]
     assert cancelled == {"cancelled": 1_497}
     assert on_neo4j("status", "--json").json["total"] == 3
+
+
+THEIRS = """
+UNWIND range(1, 30) AS n
+CREATE (m:Movie {id: n, title: 'Movie ' + n, plot: '<p>Plot of ' + n + '</p>'})
+CREATE (:Person {name: CASE n WHEN 7 THEN 'Zebulon' ELSE 'Person ' + n END})-[:ACTED_IN]->(m)
+"""
+
+
+def test_a_graph_of_others_is_adopted_and_found_by_its_neighbours(
+    on_neo4j: CommandLine,
+    neo4j_graph: BedServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    neo4j_graph.run(THEIRS)
+    file = tmp_path / "collections.yaml"
+
+    first = on_neo4j("adopt", "--json").json
+    adopted = on_neo4j("adopt", "--give-keys", "Person", "--write", str(file))
+    again = on_neo4j("adopt", "--write", str(file))
+    monkeypatch.setenv("EMBED_CONFIG", str(file))
+    for command in ("init", "discover", "run"):
+        assert on_neo4j(command).code == 0
+
+    text = on_neo4j("text", "Movie 7", "--json").json["text"]
+    coverage = on_neo4j("coverage", "--json").json
+    assert (first["without_key"], first["next"]) == (
+        ["Person"],
+        "embed-pipeline adopt --write collections.yaml",
+    )
+    assert "30 nodes labelled Person were given a uid." in adopted.out
+    assert adopted.out.splitlines()[-1] == f"export EMBED_CONFIG={file}; embed-pipeline init"
+    assert "is there already" in again.err
+    assert text == "Movie 7\nPlot of 7\nPerson acted in:\nZebulon"
+    assert (coverage["entities"], coverage["embedded"]) == (60, 60)

@@ -22,6 +22,7 @@ COMMANDS = [
     ("why", "name"),
     ("text", "name"),
     ("preview",),
+    ("adopt",),
     ("export", "jobs.csv"),
     ("cancel", "name"),
     ("cancel", "--all"),

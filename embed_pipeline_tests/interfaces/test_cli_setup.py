@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import socket
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -238,3 +240,42 @@ def test_doctor_finds_servers_that_are_away(cli: CommandLine, closed_port: int) 
     found = conditions(answer.json)
     assert (answer.code, found["queue"], found["graph"]) == (1, "broken", "broken")
     assert "password" not in answer.out
+
+
+def test_adopt_is_refused_where_no_other_program_writes(cli: CommandLine) -> None:
+    answer = cli("adopt")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith("Only a graph in Neo4j is adopted (EMBED_GRAPH_STORE=neo4j)")
+
+
+def test_uninstall_names_the_files_of_a_home_and_changes_nothing(
+    cli: CommandLine, home: Path, services: Services
+) -> None:
+    create(services, "a")
+
+    answer = cli("uninstall", "--yes", "--json")
+
+    assert answer.code == 0
+    assert (answer.json["nodes"], answer.json["rules"]) == (0, [])
+    assert f"delete {home / 'graph.sqlite'}" in answer.json["notes"][0]
+    assert str(home / "queue.sqlite") in answer.json["notes"][1]
+    assert services.graph.find_by_name("a")
+
+
+def test_uninstall_refuses_while_a_worker_holds_a_lease(
+    cli: CommandLine, services: Services
+) -> None:
+    create(services, "a")
+    services.jobs.lease(owner="run-1", model=services.model, limit=1, token="t")
+
+    answer = cli("uninstall", "--yes")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith("Workers hold leases: run-1.")
+
+
+def test_uninstall_asks_first(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
+
+    assert cli("uninstall").code == 1

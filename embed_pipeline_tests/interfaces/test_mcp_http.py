@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from mcp import MCPError
+from mcp.types import INVALID_REQUEST
 
 from embed_pipeline.errors import RequestError
 from embed_pipeline.interfaces.mcp.http import MOST_BYTES, http_options
@@ -128,6 +129,20 @@ def test_request_without_the_token_is_refused(server: HttpServer, token: str | N
     status, headers = post(server.url, token=token)
 
     assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
+
+
+def test_request_whose_id_is_no_id_is_answered(server: HttpServer) -> None:
+    request = urllib.request.Request(
+        server.url,
+        data=b'{"jsonrpc": "2.0", "id": null, "method": "tools/list"}',
+        headers={"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"},
+    )
+
+    with pytest.raises(urllib.error.HTTPError, match="400") as refused:
+        urllib.request.urlopen(request, timeout=60)
+
+    with refused.value as answer:
+        assert json.load(answer)["error"]["code"] == INVALID_REQUEST
 
 
 def test_only_posts_are_served(server: HttpServer) -> None:

@@ -11,10 +11,11 @@ import pytest
 
 from embed_pipeline.domain.check import Condition
 from embed_pipeline.domain.collection import Collection
+from embed_pipeline.domain.recipe import parse_part
 from embed_pipeline.errors import RequestError
 from embed_pipeline.stores import neo4j, sqlite
 from embed_pipeline.stores.config import StoreConfig
-from embed_pipeline.stores.neo4j.graph import changes
+from embed_pipeline.stores.neo4j.graph import changes, cypher
 from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
 from embed_pipeline.stores.neo4j.graph.mapping import filled
 from embed_pipeline.stores.neo4j.setup import schema, trigger
@@ -126,6 +127,104 @@ class TestTrigger:
         assert "APOC trigger" in found.message
         assert other.condition is Condition.NOTE
         assert other.remedy == "embed-pipeline init --trigger"
+
+
+BOOKS = {"path": "-[:WROTE]->(:Book)", "properties": ["title"], "order_by": "year"}
+AUTHORS = Collection(text=("name", parse_part(BOOKS)))
+CHANGED_NEIGHBOURS = "MATCH (n:NeighbourChanged) RETURN n.title AS title ORDER BY title"
+
+
+@pytest.mark.slow
+class TestTriggerOfNeighbours:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def server(cls, neo4j_swapped_graph: BedServer) -> Iterator[BedServer]:
+        empty(neo4j_swapped_graph)
+        config = replace(config_for(neo4j_swapped_graph), collections=(AUTHORS,))
+        neo4j.set_trigger(config, install=True)
+        await_trigger(neo4j_swapped_graph, installed=True)
+        yield neo4j_swapped_graph
+        neo4j.set_trigger(config, install=False)
+        await_trigger(neo4j_swapped_graph, installed=False)
+
+    @pytest.mark.parametrize(
+        ("change", "entities", "neighbours"),
+        [
+            ("MATCH (b:Book) SET b.title = 'Ubik'", [], ["Ubik"]),
+            ("MATCH (b:Book) SET b.year = 1965", [], ["Dune"]),
+            ("MATCH (b:Book) SET b.pages = 400", [], []),
+            ("MATCH (b:Book) REMOVE b:Book", [], ["Dune"]),
+            ("MATCH (e:Entity {uid: 'b'}), (b:Book) CREATE (e)-[:WROTE]->(b)", ["b"], []),
+            ("MATCH (e:Entity {uid: 'b'}), (b:Book) CREATE (e)-[:READ]->(b)", [], []),
+            ("MATCH (:Entity)-[r:WROTE]->() DELETE r", ["a"], []),
+            ("MATCH (b:Book) DETACH DELETE b", ["a"], []),
+            ("MATCH (e:Entity {uid: 'a'}) SET e.name = 'Ada'", ["a"], []),
+        ],
+    )
+    def test_relationships_mark_their_ends_and_neighbours_themselves(
+        self, server: BedServer, change: str, entities: list[str], neighbours: list[str]
+    ) -> None:
+        server.run("MATCH (n) WHERE NOT n:EmbeddingGraph DETACH DELETE n")
+        server.run(
+            "CREATE (:Entity {uid: 'a', name: 'a'})-[:WROTE]->(:Book {title: 'Dune'})"
+            " CREATE (:Entity {uid: 'b', name: 'b'})"
+        )
+        server.run("MATCH (n) REMOVE n:NeedsEmbedding:NeighbourChanged")
+
+        server.run(change)
+
+        found = [row["title"] for row in server.run(CHANGED_NEIGHBOURS)]
+        assert (marked(server), found) == (entities, neighbours)
+
+
+class TestDependents:
+    """What a trigger has marked as a changed neighbour is passed on to the entities."""
+
+    @pytest.fixture
+    def graph(self, neo4j_graph: BedServer) -> Iterator[Neo4jGraph]:
+        empty(neo4j_graph)
+        neo4j_graph.run(
+            "UNWIND range(1, 2500) AS n CREATE (:Entity {uid: 'e' + n, name: 'author'})"
+        )
+        neo4j_graph.run(
+            "CREATE (b:Book:NeighbourChanged {title: 'Dune'}), (:Book {title: 'Ubik'})"
+            "<-[:WROTE]-(:Entity {uid: 'other'}) WITH b MATCH (e:Entity) WHERE e.name = 'author'"
+            " CREATE (e)-[:WROTE]->(b)"
+        )
+        graph = Neo4jGraph(database_of(neo4j_graph), mapping=AUTHORS)
+        yield graph
+        graph.close()
+
+    def test_all_dependents_of_a_changed_neighbour_are_marked_and_no_others(
+        self, graph: Neo4jGraph, neo4j_graph: BedServer
+    ) -> None:
+        waiting = graph.read(lambda tx: tx.all(cypher.COUNT_LABELS))[0]["marked"]
+
+        first, second = graph.mark_changed(), graph.mark_changed()
+
+        found = marked(neo4j_graph)
+        assert (waiting, first, second) == (1, 2_500, 0)
+        assert len(found) == 2_500
+        assert "other" not in found
+        assert neo4j_graph.run(CHANGED_NEIGHBOURS) == []
+
+    def test_an_expansion_that_died_is_repeated(
+        self, graph: Neo4jGraph, neo4j_graph: BedServer
+    ) -> None:
+        neo4j_graph.run(
+            "MATCH (n:NeighbourChanged) SET n:NeighbourExpanding REMOVE n:NeighbourChanged"
+        )
+
+        assert graph.mark_changed() == 2_500
+
+    def test_dependents_are_read_as_they_are_marked(self, neo4j_graph: BedServer) -> None:
+        """An Eager operator would hold a million of them in memory first."""
+        statement = filled(changes.EXPAND.replace("{hop}", "<-[:WROTE]-"), AUTHORS)
+
+        with neo4j_graph.driver.session(database=neo4j_graph.database) as session:
+            plan = session.run("EXPLAIN " + statement).consume().plan
+
+        assert "Eager@" not in str(plan)
 
 
 class TestNoTrigger:

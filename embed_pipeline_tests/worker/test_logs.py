@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import pytest
@@ -18,6 +18,7 @@ from embed_pipeline.errors import (
     InputRefused,
     ProviderUnavailable,
 )
+from embed_pipeline.telemetry.latency import LatencyKind
 from embed_pipeline.worker.batch import MOST_LINES
 from embed_pipeline_tests.worker.conftest import Build
 from embed_pipeline_tests.worker.logbook import Logbook
@@ -260,6 +261,34 @@ def test_counters_sum_over_all_batches(world: World) -> None:
     counters = world.jobs.counters.read()
     assert (counters["vectors_embedded"], counters["provider_requests"]) == (5, 3)
     assert counters["jobs_completed"] == 5
+
+
+def test_times_are_counted_once_per_batch_failed_requests_included(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added: list[Mapping[str, int]] = []
+    add = world.jobs.counters.add
+
+    def spy(amounts: Mapping[str, int]) -> None:
+        added.append(amounts)
+        add(amounts)
+
+    monkeypatch.setattr(world.jobs.counters, "add", spy)
+    world.provider.script.append(InputRefused("400"))
+    world.fill(4)
+
+    world.run(limit=4)
+
+    latencies = world.jobs.counters.latencies(model=world.services.model)
+    counts = {each.kind: sum(each.counts) for each in latencies}
+    assert len(added) == 1
+    assert len(world.provider.requests) == 3  # all four, then both halves
+    assert counts == {
+        LatencyKind.REQUEST: 3,
+        LatencyKind.JOB: 4,
+        LatencyKind.WRITE: 2,
+        LatencyKind.SEARCH: 0,
+    }
 
 
 def test_lines_go_to_stderr_as_json_once_configured(

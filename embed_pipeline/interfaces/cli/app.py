@@ -9,6 +9,7 @@ import typer
 from embed_pipeline import __version__
 from embed_pipeline.errors import ConfigurationError, EmbedPipelineError
 from embed_pipeline.interfaces.cli.commands import (
+    adopt,
     collection,
     entities,
     files,
@@ -20,6 +21,7 @@ from embed_pipeline.interfaces.cli.commands import (
     run,
     serve,
     setup,
+    uninstall,
 )
 from embed_pipeline.telemetry import redact
 
@@ -33,7 +35,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (setup, files, run, find, graph, entities, queue, jobs, serve):
+for module in (setup, adopt, files, run, find, graph, entities, queue, jobs, serve, uninstall):
     for command in module.COMMANDS:
         app.command()(command)
 app.add_typer(collection.collection_app)

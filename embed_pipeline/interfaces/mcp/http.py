@@ -6,11 +6,9 @@ must not reach the server through a name that leads to this machine.
 
 from __future__ import annotations
 
-import hmac
 import signal
 import socket
 import ssl
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,15 +16,11 @@ from typing import Any
 
 import uvicorn
 from mcp.server import Server
-from mcp.server.transport_security import TransportSecuritySettings
-from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from mcp.server.transport_security import RequestBodyLimitMiddleware, TransportSecuritySettings
 
 from embed_pipeline.errors import RequestError
-from embed_pipeline.ports.clock import Clock, SystemClock
+from embed_pipeline.interfaces.mcp.guards import IdCheck, TokenCheck
 from embed_pipeline.settings import endpoint_of
-from embed_pipeline.telemetry import emit
 
 PATH = "/mcp"
 MOST_BYTES = 4 * 1024 * 1024
@@ -117,7 +111,9 @@ def serve_http(
         transport_security=options.security,
     )
     config = uvicorn.Config(
-        Guard(app, token=token, rate=options.rate),
+        TokenCheck(
+            RequestBodyLimitMiddleware(IdCheck(app), MOST_BYTES), token=token, rate=options.rate
+        ),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -127,68 +123,27 @@ def serve_http(
         ssl_certfile=options.tls[0] if options.tls else None,
         ssl_keyfile=options.tls[1] if options.tls else None,
     )
+    running = _Uvicorn(config)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # For a signal before uvicorn's own handlers are set, and for the one that it raises again
+        # after a clean end.
+        signal.signal(number, lambda *_: running.end())
     with _bound(options) as bound:
         listening(replace(options, port=bound.getsockname()[1]).address)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            # After a clean end uvicorn raises the signal again, for the handler of before.
-            signal.signal(number, lambda *_: None)
-        _Uvicorn(config).run(sockets=[bound])
+        running.run(sockets=[bound])
 
 
 class _Uvicorn(uvicorn.Server):
     """Waits for running calls at its end, but not for idle clients: with TLS they take long."""
+
+    def end(self) -> None:
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.force_exit = not self.server_state.tasks
         await super().shutdown(sockets)
         if self.force_exit:
             await self.lifespan.shutdown()
-
-
-class Guard:
-    """Lets requests with the token through, and not more of them than the rate allows."""
-
-    def __init__(self, app: ASGIApp, *, token: str, rate: int, clock: Clock | None = None) -> None:
-        self._app, self._token, self._rate = app, token.encode(), rate
-        self._clock = clock or SystemClock()
-        self._times: deque[float] = deque()
-        """When the requests of the last minute came."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            refusal = self._refusal(scope["method"], Headers(scope=scope))
-            if refusal is not None:
-                client = scope.get("client") or ("unknown",)
-                emit("request.refused", reason=bytes(refusal.body).decode(), client=client[0])
-                return await refusal(scope, receive, send)
-        return await self._app(scope, receive, send)
-
-    def _refusal(self, method: str, headers: Headers) -> PlainTextResponse | None:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        # In constant time, or the time of the answer would betray the token bit by bit.
-        if scheme.lower() != "bearer" or not hmac.compare_digest(token.encode(), self._token):
-            return PlainTextResponse(
-                "no valid token in the header Authorization: Bearer …",
-                status_code=401,
-                headers={"WWW-Authenticate": "Bearer"},
-            )
-        if method != "POST":
-            # A stream of the server's own messages would stay open, and empty: it has none.
-            return PlainTextResponse(
-                "only POST is served", status_code=405, headers={"Allow": "POST"}
-            )
-        now = self._clock.monotonic()
-        while self._times and now - self._times[0] >= 60:
-            self._times.popleft()
-        if len(self._times) >= self._rate:
-            wait = max(1, round(60 - (now - self._times[0])))
-            return PlainTextResponse(
-                f"more than {self._rate} requests in a minute, wait {wait} s",
-                status_code=429,
-                headers={"Retry-After": str(wait)},
-            )
-        self._times.append(now)
-        return None
 
 
 def _bound(options: HttpOptions) -> socket.socket:

@@ -5,9 +5,7 @@ The SDK's own transport drops lines that it cannot parse, and cancels calls at t
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -18,12 +16,8 @@ from mcp import types
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from embed_pipeline.interfaces.mcp.refusals import id_refusal, refusal_of
 from embed_pipeline.telemetry import emit
-
-_ID_AT_THE_START = re.compile(
-    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([0-9]{1,15}|"[ -!#-\[\]-~]*")\s*[,}]'
-)
-"""The id of a line that is not JSON; later in the line it could be that of an entity."""
 
 
 class Stdio:
@@ -84,14 +78,12 @@ class Stdio:
         try:
             message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValidationError as error:
-            await self._refuse(_refusal_of(line, error))
+            await self._refuse(refusal_of(line, error))
+            return
+        if refusal := id_refusal(line, message):
+            await self._refuse(refusal)
             return
         match message:
-            case types.JSONRPCNotification() if _has_id(line):
-                # The SDK takes a request whose id is neither a string nor an integer for a
-                # notification, which gets no answer.
-                await self._refuse(_invalid_request("The id must be a string or an integer."))
-                return
             case types.JSONRPCRequest(method="tools/call"):
                 self._calls.add(str(message.id))
             case types.JSONRPCNotification(method="notifications/cancelled", params=dict(params)):
@@ -117,37 +109,3 @@ def _taken_over(descriptor: int, replacement: int) -> int:
     os.dup2(replacement, descriptor)
     os.close(replacement)
     return copy
-
-
-def _refusal_of(line: bytes, error: ValidationError) -> types.JSONRPCError:
-    first = error.errors(include_input=False)[0]
-    if first["type"] == "json_invalid":
-        problem = types.ErrorData(code=types.PARSE_ERROR, message=f"{first['msg']}.")
-        return types.JSONRPCError(jsonrpc="2.0", id=_id_of(line), error=problem)
-    return _invalid_request("This is not a message of JSON-RPC 2.0.", id_=_id_of(line))
-
-
-def _invalid_request(reason: str, *, id_: types.RequestId | None = None) -> types.JSONRPCError:
-    problem = types.ErrorData(code=types.INVALID_REQUEST, message=reason)
-    return types.JSONRPCError(jsonrpc="2.0", id=id_, error=problem)
-
-
-def _has_id(line: bytes) -> bool:
-    with suppress(ValueError):  # Python refuses a number of thousands of digits
-        return "id" in json.loads(line)
-    return False
-
-
-def _id_of(line: bytes) -> types.RequestId | None:
-    """None where it cannot be found. Python's parser takes some lines that the SDK's does not."""
-    try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
-        found = _ID_AT_THE_START.match(line)
-        return json.loads(found[1]) if found else None
-    match message:
-        case {"id": bool()}:
-            return None
-        case {"id": int() | str() as given} if str(given).isascii():
-            return given
-    return None

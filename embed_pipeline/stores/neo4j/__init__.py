@@ -11,7 +11,15 @@ from embed_pipeline.domain.collection import Collection, Registered, is_environm
 from embed_pipeline.domain.embedding import ModelRecord
 from embed_pipeline.ports.clock import SystemClock
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.stores.config import InitOptions, Location, Server, StoreConfig
+from embed_pipeline.ports.graph_survey import GraphSurvey
+from embed_pipeline.stores.config import (
+    InitOptions,
+    Location,
+    Server,
+    StoreConfig,
+    Uninstalled,
+    UninstallOptions,
+)
 from embed_pipeline.stores.graph.collections import CollectionsEntityStore
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.graph.registry import save_registry
@@ -25,7 +33,7 @@ from embed_pipeline.stores.neo4j.graph.backend import Neo4jGraph
 from embed_pipeline.stores.neo4j.queue.adoption import sentences_on_jobs_left
 from embed_pipeline.stores.neo4j.queue.backend import Neo4jQueue
 from embed_pipeline.stores.neo4j.queue.job_store import Neo4jJobStore
-from embed_pipeline.stores.neo4j.setup import schema, trigger
+from embed_pipeline.stores.neo4j.setup import schema, survey, trigger, uninstall
 from embed_pipeline.stores.neo4j.setup.doctor import diagnose_database
 from embed_pipeline.stores.neo4j.setup.labels import (
     confirm_collections,
@@ -101,6 +109,20 @@ def initialise_graph(config: StoreConfig, options: InitOptions) -> list[str]:
     return sentences
 
 
+def uninstall_graph(config: StoreConfig, options: UninstallOptions) -> Uninstalled:
+    """By the graph's registry: the settings may describe other collections by now."""
+    assert config.graph is not None, "the settings refuse Neo4j without a server"
+    with (
+        closing(_database(config.graph, config)) as graph,
+        closing(_database(replace(config.graph, database="system"), config)) as system,
+    ):
+        found = uninstall.registered(graph, config.collections)
+        for one in found:
+            if not options.dry_run and trigger.installed_trigger(graph, one):
+                trigger.drop_trigger(graph, system, one)
+        return uninstall.uninstall_graph(graph, _models(graph, found[0]), found, options)
+
+
 def registered_collections(config: StoreConfig) -> tuple[Registered, ...]:
     with closing(_database(config.graph, config)) as database:
         return registered_in_graph(database)
@@ -126,6 +148,16 @@ def set_trigger(config: StoreConfig, *, install: bool) -> str:
             else trigger.drop_trigger(graph, system, one)
             for one in found
         )
+
+
+def survey_graph(config: StoreConfig) -> GraphSurvey:
+    with closing(_database(config.graph, config)) as database:
+        return survey.survey(database)
+
+
+def give_keys(config: StoreConfig, label: str) -> int:
+    with closing(_database(config.graph, config)) as database:
+        return survey.give_keys(database, label)
 
 
 def _models(database: Neo4jDatabase, collection: Collection) -> tuple[ModelRecord, ...]:

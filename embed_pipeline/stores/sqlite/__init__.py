@@ -11,7 +11,14 @@ from embed_pipeline.domain.check import CheckResult
 from embed_pipeline.domain.collection import Registered, is_environment
 from embed_pipeline.errors import RequestError
 from embed_pipeline.ports.entity_store import EntityStore
-from embed_pipeline.stores.config import InitOptions, Location, StoreConfig
+from embed_pipeline.ports.graph_survey import GraphSurvey
+from embed_pipeline.stores.config import (
+    InitOptions,
+    Location,
+    StoreConfig,
+    Uninstalled,
+    UninstallOptions,
+)
 from embed_pipeline.stores.graph.collections import CollectionsEntityStore
 from embed_pipeline.stores.graph.entity_store import GraphEntityStore
 from embed_pipeline.stores.queue.job_store import OpenQueue, QueueJobStore
@@ -27,6 +34,11 @@ from embed_pipeline.stores.sqlite.graph.several import (
 from embed_pipeline.stores.sqlite.queue.backend import QueueFile
 
 QUEUE_FILE, GRAPH_FILE = "queue.sqlite", "graph.sqlite"
+
+NOT_ADOPTED = (
+    "Only a graph in Neo4j is adopted (EMBED_GRAPH_STORE=neo4j): one in SQLite is filled by"
+    " `embed-pipeline load FILE`."
+)
 
 
 def open_queue(config: StoreConfig) -> OpenQueue:
@@ -67,6 +79,17 @@ def initialise_graph(config: StoreConfig, options: InitOptions) -> list[str]:
     return sentences
 
 
+def uninstall_graph(config: StoreConfig, options: UninstallOptions) -> Uninstalled:
+    """A graph in a file is ours as a whole, entities included: its owner deletes it."""
+    return Uninstalled(notes=(_delete_note("graph", config.home / GRAPH_FILE),))
+
+
+def _delete_note(role: str, path: Path) -> str:
+    return (
+        f"The {role} is a file that holds nothing else: delete {path}, {path}-wal and {path}-shm."
+    )
+
+
 def registered_collections(config: StoreConfig) -> tuple[Registered, ...]:
     return read_registry(config.home / GRAPH_FILE)
 
@@ -79,6 +102,14 @@ def set_trigger(config: StoreConfig, *, install: bool) -> str:
     if not install:
         return "A graph in SQLite has no trigger."
     raise RequestError("A graph in SQLite has no other writers: a trigger is for Neo4j only.")
+
+
+def survey_graph(config: StoreConfig) -> GraphSurvey:
+    raise RequestError(NOT_ADOPTED)
+
+
+def give_keys(config: StoreConfig, label: str) -> int:
+    raise RequestError(NOT_ADOPTED)
 
 
 def diagnose_queue(config: StoreConfig) -> list[CheckResult]:

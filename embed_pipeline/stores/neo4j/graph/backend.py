@@ -39,7 +39,7 @@ from embed_pipeline.stores.graph.transaction import (
 from embed_pipeline.stores.neo4j.driver.database import Neo4jDatabase, Row, Tx
 from embed_pipeline.stores.neo4j.driver.error_codes import TOO_LARGE
 from embed_pipeline.stores.neo4j.graph import cypher, cypher_labels, rows
-from embed_pipeline.stores.neo4j.graph.changes import mark_changed
+from embed_pipeline.stores.neo4j.graph.changes import mark_changed, mark_dependents
 from embed_pipeline.stores.neo4j.graph.index import VectorIndexes
 from embed_pipeline.stores.neo4j.graph.mapping import filled
 from embed_pipeline.stores.neo4j.graph.names import (
@@ -244,7 +244,7 @@ class Neo4jGraph(GraphDatabase):
             self._indexed.add(record.model)
 
     def mark_changed(self) -> int:
-        return mark_changed(self._database, self.mapping)
+        return sum(mark(self._database, self.mapping) for mark in (mark_changed, mark_dependents))
 
     def close(self) -> None:
         self._database.close()

@@ -12,6 +12,8 @@ from embed_pipeline.stores.neo4j.graph.membership import membership
 from embed_pipeline.stores.neo4j.graph.names import (
     EXCLUDED,
     MARKER,
+    NEIGHBOUR_CHANGED,
+    NEIGHBOUR_EXPANDING,
     NOTHING,
     QUEUED,
     REASON,
@@ -54,6 +56,8 @@ def _entity_names(mapping: Collection) -> dict[str, str]:
         "nothing": own(NOTHING, mapping),
         "excluded": own(EXCLUDED, mapping),
         "unseen": own(UNSEEN, mapping),
+        "changed_neighbour": own(NEIGHBOUR_CHANGED, mapping),
+        "expanding_neighbour": own(NEIGHBOUR_EXPANDING, mapping),
         "reason": reason,
         "labels": _LABELS.format(reason),
         "entity": quoted(mapping.label),

@@ -8,7 +8,13 @@ from __future__ import annotations
 from embed_pipeline.domain.collection import Collection, Filter, FilterValue, KeyType
 from embed_pipeline.domain.embedding import embedded_label
 from embed_pipeline.domain.partition import FILTERED, NO_KEY, OTHER_COLLECTION
-from embed_pipeline.stores.neo4j.graph.names import MARKER, own, quoted
+from embed_pipeline.stores.neo4j.graph.names import (
+    MARKER,
+    NEIGHBOUR_CHANGED,
+    NEIGHBOUR_EXPANDING,
+    own,
+    quoted,
+)
 
 
 def membership(collection: Collection, vector: str) -> dict[str, str]:
@@ -27,8 +33,7 @@ def membership(collection: Collection, vector: str) -> dict[str, str]:
         "is_elsewhere": _has_label(others) if others else "false",
         "is_embedded": _is_embedded(collection, vector),
         "count_embedded": _count_embedded(collection, vector),
-        # The marker is shared, so it is counted with the first collection only.
-        "count_marked": "0" if collection.standing.prefix else f"COUNT {{ (:{MARKER}) }}",
+        "count_marked": _count_marked(collection),
         "no_entity": "".join(f"&!{quoted(one.label)}" for one in (collection, *others)),
     }
 
@@ -98,6 +103,17 @@ def _is_embedded(collection: Collection, vector: str) -> str:
         return f"e:{quoted(own(label, collection))}"
     theirs = "".join(f" AND NOT e:{quoted(own(label, one))}" for one in collection.standing.others)
     return f"(e:{quoted(label)}{theirs})"
+
+
+def _count_marked(collection: Collection) -> str:
+    """The marker is shared, so it is counted with the first collection only.
+
+    A changed neighbour counts as one until its dependents are marked: discovery is due.
+    """
+    labels = [] if collection.standing.prefix else [MARKER]
+    if collection.neighbours:
+        labels += [own(name, collection) for name in (NEIGHBOUR_CHANGED, NEIGHBOUR_EXPANDING)]
+    return " + ".join(f"COUNT {{ (:{quoted(label)}) }}" for label in labels) or "0"
 
 
 def _count_embedded(collection: Collection, vector: str) -> str:

@@ -15,6 +15,8 @@ from embed_pipeline.domain.collection import Collection
 
 MARKER, QUEUED = "NeedsEmbedding", "EmbeddingQueued"
 NOTHING, EXCLUDED, UNSEEN = "NothingToEmbed", "EmbeddingExcluded", "EmbeddingUnseen"
+NEIGHBOUR_CHANGED, NEIGHBOUR_EXPANDING = "NeighbourChanged", "NeighbourExpanding"
+"""On nodes whose values are in the text of others: changed, and just now passed on to these."""
 REASON = "embedding_excluded"
 """The property that says why an entity is excluded."""
 

@@ -1,7 +1,9 @@
 """The APOC trigger that marks an entity when another program changes it.
 
 The trigger runs inside the other program's transaction and adds at most one label per node. Our own
-transactions carry `OURS` as metadata and are passed over: they set the marker themselves.
+transactions carry `OURS` as metadata and are passed over: they set the marker themselves. Where
+texts come from neighbours, relationships mark their ends, and a changed neighbour gets a label of
+its own, which discovery passes on to its dependents.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from embed_pipeline.domain.embedding import FIRST_PROPERTY, ModelRecord
 from embed_pipeline.errors import RequestError, StoreAccessDenied
 from embed_pipeline.stores.neo4j.driver.database import OURS, Neo4jDatabase
 from embed_pipeline.stores.neo4j.graph.membership import membership
-from embed_pipeline.stores.neo4j.graph.names import MARKER, own, quoted
+from embed_pipeline.stores.neo4j.graph.names import MARKER, NEIGHBOUR_CHANGED, own, quoted
 
 FIND_PROCEDURES = """
 SHOW PROCEDURES YIELD name WHERE name = 'apoc.trigger.install' RETURN count(*) AS found
@@ -44,6 +46,29 @@ UNWIND changed AS nodes
 UNWIND nodes AS e
 WITH DISTINCT e WHERE e:{entity} AND NOT e:{marker} AND {is_key}
 SET e:{marker}
+"""
+
+# The ends of a relationship that came or went. What a deleted node had is deleted with it.
+MARK_ENDS = """
+UNWIND $createdRelationships + $deletedRelationships AS r
+WITH r WHERE type(r) IN {types}
+UNWIND [startNode(r), endNode(r)] AS e
+WITH DISTINCT e WHERE e:{entity} AND NOT e:{marker} AND {is_key}
+SET e:{marker}
+"""
+
+# Also in our own transactions: an entity may be another's neighbour. Its dependents, which may be
+# many, are marked later.
+MARK_NEIGHBOURS = """
+WITH {properties} AS properties, {labels} AS labels
+WITH [p IN properties | [change IN coalesce($assignedNodeProperties[p], []) | change.node]]
+   + [p IN properties | [change IN coalesce($removedNodeProperties[p], []) | change.node]]
+   + [l IN labels | coalesce($assignedLabels[l], []) + coalesce($removedLabels[l], [])] AS changed,
+     reduce(gone = [], l IN labels | gone + coalesce($removedLabels[l], [])) AS gone
+UNWIND changed AS nodes
+UNWIND nodes AS e
+WITH DISTINCT e, gone WHERE (e:{neighbours} OR e IN gone) AND NOT e:{changed} AND EXISTS {{ {hop} }}
+SET e:{changed}
 """
 
 HOW_TO = "APOC Core is needed, with apoc.trigger.enabled=true in apoc.conf"
@@ -79,7 +104,7 @@ def check_trigger(
     graph: Neo4jDatabase, mapping: Collection, models: Iterable[ModelRecord]
 ) -> CheckResult:
     """Which way changes of other programs are found."""
-    found = _installed(graph, mapping)
+    found = installed_trigger(graph, mapping)
     if found == trigger_statement(mapping, models):
         return ok("changes", "an APOC trigger marks what other programs change")
     if found is not None:
@@ -112,13 +137,36 @@ def trigger_statement(mapping: Collection, models: Iterable[ModelRecord]) -> str
     said = (mapping.key, *mapping.text_properties, mapping.valid_to, *filtered)
     properties = dict.fromkeys((*said, *vectors))
     labels = (mapping.label, *(record.embedded_label for record in records))
-    return MARK_CHANGED.format(
-        properties=_listed(properties),
+    entity = {
+        "entity": quoted(mapping.label),
+        "is_key": membership(mapping, FIRST_PROPERTY)["is_key"],
+        "marker": quoted(MARKER),
+    }
+    mark = MARK_CHANGED.format(
+        properties=_listed(properties), labels=_listed(labels), ours=OURS, **entity
+    )
+    if not mapping.neighbours:
+        return mark
+    types = _listed(dict.fromkeys(part.relationship for part in mapping.neighbours))
+    parts = (mark, MARK_ENDS.format(types=types, **entity), _neighbours_statement(mapping))
+    return "".join(f"CALL () {{{part}}}\n" for part in parts)
+
+
+def _neighbours_statement(mapping: Collection) -> str:
+    read = {
+        name: None
+        for part in mapping.neighbours
+        for name in (*part.properties, part.order_by)
+        if name is not None
+    }
+    labels = dict.fromkeys(part.label for part in mapping.neighbours)
+    types = dict.fromkeys(quoted(part.relationship) for part in mapping.neighbours)
+    return MARK_NEIGHBOURS.format(
+        properties=_listed(read),
         labels=_listed(labels),
-        ours=OURS,
-        entity=quoted(mapping.label),
-        is_key=membership(mapping, FIRST_PROPERTY)["is_key"],
-        marker=quoted(MARKER),
+        neighbours="|".join(map(quoted, labels)),
+        changed=quoted(own(NEIGHBOUR_CHANGED, mapping)),
+        hop=f"(e)-[:{'|'.join(types)}]-()",
     )
 
 
@@ -126,7 +174,7 @@ def _listed(names: Iterable[str]) -> str:
     return "[" + ", ".join(f"'{quoted(name)[1:-1]}'" for name in names) + "]"
 
 
-def _installed(graph: Neo4jDatabase, mapping: Collection) -> str | None:
+def installed_trigger(graph: Neo4jDatabase, mapping: Collection) -> str | None:
     """The statement of our trigger, if there is one in force."""
     if not has_triggers(graph):
         return None
