@@ -6,8 +6,11 @@ EMBED_HOME ?= .embed_pipeline
 DAGSTER_HOME := $(abspath $(EMBED_HOME))/dagster
 INSTALLED := $(VENV)/.installed
 BENCHMARKS := .venv-benchmarks
+NEWEST := .venv-newest
 OUTSIDE := $(VENV)/outside
 PORT ?= 3000
+
+UNIT := $(addprefix embed_pipeline_tests/,domain settings telemetry providers usecases)
 
 COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-header --no-annotate --no-strip-extras --quiet
@@ -19,10 +22,11 @@ INSTALL = -m pip install --quiet --disable-pip-version-check --no-deps
 export EMBED_HOME DAGSTER_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help install run dev neo4j docs test test-slow test-scale test-ui test-prometheus test-mcp lint format stress soak benchmarks lock clean
+.PHONY: help install run dev neo4j docs test test-slow test-scale test-ui test-prometheus test-mcp test-wheel test-newest \
+  test-roots lint format stress soak benchmarks lock clean
 
 help:  ## Show this list.
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(INSTALLED): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -73,6 +77,19 @@ test-ui: $(INSTALLED)  ## Run the tests of the UI in Chromium, which is installe
 	  { test "$$(id -u)" = 0 || { echo "The tests of the UI need Chromium: sudo apt-get install chromium"; exit 1; }; \
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; }
 	@$(BIN)/pytest -m ui embed_pipeline_tests/ui
+
+test-wheel: $(INSTALLED)  ## Build wheel and sdist, install them elsewhere, use them there; needs the network.
+	@$(BIN)/pytest -m wheel -v -s --durations=0 embed_pipeline_tests/packaging
+
+test-newest: $(INSTALLED)  ## Run unit tests and those of the definitions with the newest packages that are allowed.
+	@$(BIN)/uv venv --quiet --clear $(NEWEST)
+	@$(BIN)/uv pip install --quiet --upgrade --python $(NEWEST) --group dev -e '.[all,deploy]'
+	@$(BIN)/uv pip list --quiet --python $(NEWEST) --format freeze | grep -E '^(dagster|neo4j|openai|pandas|pydantic)=='
+	@$(NEWEST)/bin/pytest -k "not neo4j and not Neo4j and not postgres" $(UNIT) embed_pipeline_tests/test_definitions.py \
+	  embed_pipeline_tests/defs/test_embed_job.py embed_pipeline_tests/defs/test_component.py embed_pipeline_tests/defs/test_library.py
+
+test-roots: $(INSTALLED)  ## Run `make run` with Python 3.11, 3.13 and 3.14 of Debian; needs root and debootstrap.
+	@$(BIN)/python -m embed_pipeline_tests.packaging.roots --home $(EMBED_HOME)/roots
 
 # Debian's packages, unpacked and not installed: installing them would start a server.
 $(OUTSIDE)/prometheus:
@@ -126,7 +143,6 @@ $(BENCHMARKS)/.installed: requirements-benchmarks.txt pyproject.toml
 	@touch $@
 
 lock: $(INSTALLED)  ## Resolve the pinned requirements again, from pyproject.toml.
-	@$(BIN)/python -m pip install --quiet uv
 	@{ echo '# Every package, pinned with hashes, for Python 3.11 and newer. Made by `make lock`; do not edit.'; \
 	  $(COMPILE) --extra all --extra deploy --group dev; } > requirements.txt.new
 	@mv requirements.txt.new requirements.txt
@@ -138,5 +154,5 @@ lock: $(INSTALLED)  ## Resolve the pinned requirements again, from pyproject.tom
 	@mv deploy/requirements.txt.new deploy/requirements.txt
 
 clean:  ## Remove the environment, caches and local data.
-	rm -rf $(VENV) $(BENCHMARKS) $(EMBED_HOME) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCHMARKS) $(NEWEST) $(EMBED_HOME) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

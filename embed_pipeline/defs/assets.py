@@ -122,6 +122,20 @@ def _counts(coverage: Coverage) -> Metadata:
         "of a wrong dimension": coverage.wrong_dimension,
         "nothing to embed": coverage.nothing_to_embed,
         "excluded": coverage.excluded,
+        "unseen": coverage.unseen,
+        **_by_collection(coverage),
+    }
+
+
+def _by_collection(coverage: Coverage) -> Metadata:
+    """Only where there are several: otherwise the numbers above say it."""
+    if len(coverage.collections) < 2:
+        return {}
+    return {
+        f"{state} in {name}": count
+        for name, counts in coverage.collections.items()
+        for state, count in counts.shown().items()
+        if state in ("embedded", "missing")
     }
 
 

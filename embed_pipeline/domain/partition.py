@@ -98,6 +98,17 @@ class PartitionCounts:
     def missing(self) -> int:
         return max(self.embeddable - self.embedded, 0)
 
+    def shown(self) -> dict[str, int]:
+        """By state, with the valid entities as `entities`."""
+        return {
+            "entities": max(self.entities - self.excluded, 0),
+            "embedded": self.embedded,
+            "missing": self.missing,
+            "nothing_to_embed": self.nothing_to_embed,
+            "excluded": self.excluded,
+            "unseen": self.unseen,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditCounts:
@@ -184,8 +195,12 @@ class Coverage:
     invalid: int = 0
     nothing_to_embed: int = 0
     excluded: int = 0
-    """Not among the entities: deleted, erased, or without a usable key."""
+    """Not among the entities: deleted, erased, filtered out, or without a usable key."""
+    unseen: int = 0
+    """Of the excluded: nodes without a usable key, which nothing can name."""
     audit: Audited | None = None
+    collections: Mapping[str, PartitionCounts] = field(default_factory=dict)
+    """By name, what was counted of each collection."""
 
     @property
     def embeddable(self) -> int:

@@ -75,6 +75,7 @@ def config(server: BedServer, before: list[object]) -> StoreConfig:
         store.mark_changed()
         found = store.entities_without_embeddings(100, model=MODEL).entities
         embed(store, *(entity for entity in found if entity.uid != "foreign"))
+        server.run("MATCH (n:Note {nid: 'n9'}) SET n:NeighbourChanged:NeighbourExpandingIn_notes")
         server.run("MATCH (e:Entity {uid: 'p1'}) SET e.name = 'changed'")
         audit(store)
         server.run("MATCH (e:Entity {uid: 'p1'}) SET e.name = 'Person 1'")

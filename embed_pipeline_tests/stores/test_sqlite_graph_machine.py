@@ -14,7 +14,11 @@ from embed_pipeline_tests.contracts.entity_store.scene import GraphBackend
 from embed_pipeline_tests.stores.graph_machine import GraphMachine
 from embed_pipeline_tests.stores.sqlite_graph import SqliteGraphBackend
 
-RUNS = [25, pytest.param(80, marks=pytest.mark.slow), pytest.param(2_500, marks=pytest.mark.stress)]
+RUNS = [
+    25,
+    pytest.param(150, marks=pytest.mark.slow),
+    pytest.param(2_500, marks=pytest.mark.stress),
+]
 
 
 class SqliteGraphMachine(GraphMachine):

@@ -42,6 +42,8 @@ def _coverage(services: Services) -> Mapping[str, Any]:
         "missing": coverage.missing,
         "nothing_to_embed": coverage.nothing_to_embed,
         "excluded": coverage.excluded,
+        "unseen": coverage.unseen,
+        "collections": {name: one.shown() for name, one in coverage.collections.items()},
         "percent": coverage.percent,
     }
 

@@ -66,6 +66,7 @@ GAUGES = {
     "budget_back_seconds": ("Seconds until there is budget again, or 0.", ()),
     "entities": ("Valid entities of the graph.", ()),
     "entity_vectors": ("Valid entities by the state of their vector.", ("state",)),
+    "collection_vectors": ("Nodes of a collection by state.", ("collection", "state")),
     "coverage_ratio": ("Share of entities with text that have a vector.", ("model",)),
     "work_left": ("Live jobs, and entities without a vector that have no job.", ()),
     "eta_seconds": ("Until nothing is left, at the rate of the last minutes.", ()),
@@ -109,6 +110,7 @@ class StoreCollector(Collector):
             gauges |= _queue(reading.queue) | _budget(reading.queue)
         if reading.coverage is not None:
             gauges |= _graph(reading.coverage, reading.model)
+            yield _by_collection(reading.coverage)
         if reading.forecast is not None:
             eta = reading.forecast.eta
             gauges["work_left"] = reading.forecast.left
@@ -186,7 +188,7 @@ def _budget(queue: QueueReading) -> Gauges:
 def _graph(coverage: Coverage, model: str) -> Gauges:
     states = (
         *("embedded", "missing", "stale", "wrong_model", "wrong_dimension", "invalid"),
-        *("nothing_to_embed", "excluded"),
+        *("nothing_to_embed", "excluded", "unseen"),
     )
     percent, audit = coverage.percent, coverage.audit
     return {
@@ -196,6 +198,14 @@ def _graph(coverage: Coverage, model: str) -> Gauges:
         "audit_age_seconds": audit.age if audit else None,
         "audit_duration_seconds": audit.duration if audit else None,
     }
+
+
+def _by_collection(coverage: Coverage) -> Metric:
+    family = _family("collection_vectors")
+    for name, counts in coverage.collections.items():
+        for state, value in counts.shown().items():
+            family.add_metric([name, state], value)
+    return family
 
 
 def _counter(name: str, value: int = 0) -> Metric:

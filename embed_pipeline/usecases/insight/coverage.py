@@ -14,7 +14,13 @@ from embed_pipeline.domain.control import Switch
 from embed_pipeline.domain.diagnosis import Remedy, remedies_for_gaps
 from embed_pipeline.domain.health import HealthReport
 from embed_pipeline.domain.job import EmbedJob, QueueStatus
-from embed_pipeline.domain.partition import AuditCounts, Audited, AuditPass, Coverage
+from embed_pipeline.domain.partition import (
+    AuditCounts,
+    Audited,
+    AuditPass,
+    Coverage,
+    PartitionCounts,
+)
 from embed_pipeline.ports.job_store import JobStore
 from embed_pipeline.usecases.insight.health import read_health
 from embed_pipeline.worker.context import Services
@@ -60,7 +66,8 @@ def read_coverage(
 
 
 def quick_coverage(services: Services) -> Coverage:
-    counts, last = services.graph.counts(model=services.model), _last_audit(services)
+    counted, last = _counted(services), _last_audit(services)
+    counts = sum(counted.values(), PartitionCounts())
     found = last.counts if last else AuditCounts()
     return Coverage(
         entities=max(counts.entities - counts.excluded, 0),
@@ -69,7 +76,9 @@ def quick_coverage(services: Services) -> Coverage:
         **_defects(found),
         nothing_to_embed=counts.nothing_to_embed,
         excluded=counts.excluded,
+        unseen=counts.unseen,
         audit=_audited(last, now=services.clock.now()),
+        collections=counted,
     )
 
 
@@ -82,6 +91,7 @@ def exact_coverage(services: Services, on_page: OnPage = lambda counts: None) ->
         on_page(found)
         if after is None:
             break
+    counted = _counted(services)
     return Coverage(
         entities=found.examined - found.excluded,
         embedded=found.embedded,
@@ -89,8 +99,14 @@ def exact_coverage(services: Services, on_page: OnPage = lambda counts: None) ->
         **_defects(found),
         nothing_to_embed=found.nothing_to_embed,
         excluded=found.excluded,
+        unseen=sum(one.unseen for one in counted.values()),
         audit=_audited(_last_audit(services), now=services.clock.now()),
+        collections=counted,
     )
+
+
+def _counted(services: Services) -> Mapping[str, PartitionCounts]:
+    return services.graph.counts_by_collection(model=services.model)
 
 
 def _defects(found: AuditCounts) -> dict[str, int]:

@@ -100,6 +100,21 @@ def check_audit(services: Services) -> Sequence[CheckResult]:
     return [ok("audit", said)]
 
 
+def check_unseen(services: Services) -> Sequence[CheckResult]:
+    """Nodes of a collection's label that have no usable key are invisible to everything else."""
+    collections = {one.name: one for one in services.graph.collections}
+    return [
+        note(
+            "unseen",
+            f"{counts.unseen:,} nodes labelled {collections[name].label} have no "
+            f"{collections[name].key} that is a usable {collections[name].key_type}",
+            f"Give them a {collections[name].key}, or describe another key.",
+        )
+        for name, counts in services.graph.counts_by_collection(model=services.model).items()
+        if counts.unseen
+    ]
+
+
 def check_queue_state(services: Services) -> Sequence[CheckResult]:
     switch = services.jobs.switch.read()
     if switch.state is SwitchState.HALTED:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from embed_pipeline.domain.diagnosis import Diagnosis
-from embed_pipeline.domain.embedding import MOST_HITS
+from embed_pipeline.domain.embedding import MOST_HITS, Hit
 from embed_pipeline.domain.entity import Entity
 from embed_pipeline.interfaces.cli import session
 from embed_pipeline.interfaces.cli.output import console, say, show, show_rows
@@ -43,6 +43,7 @@ def search(
             "name": hit.entity.name,
             "type": hit.entity.entity_type,
             "key": hit.entity.uid,
+            "collection": hit.entity.collection,
             "text": excerpt(hit.entity.text),
         }
         for hit in result.hits
@@ -51,16 +52,25 @@ def search(
         counts = {"searchable": result.searchable, "entities": result.entities}
         show({"hits": hits} | counts, as_json=True, title="Search")
         return
-    rows = [
-        facts | {"score": f"{hit.score:.3f}", "text": _in_a_line(hit.entity)}
-        for hit, facts in zip(result.hits, hits, strict=True)
-    ]
+    rows = [_row(hit) for hit in result.hits]
     show_rows(rows, as_json=False, title=f"“{query}”", empty="Nothing found.")
     if result.searchable < result.entities:
         console.print(
             f"{result.searchable} of {result.entities} entities have a vector: "
             "see `embed-pipeline coverage`."
         )
+
+
+def _row(hit: Hit) -> dict[str, object]:
+    """Without the collection, which the key names already: a table is narrow."""
+    entity = hit.entity
+    return {
+        "score": f"{hit.score:.3f}",
+        "name": entity.name,
+        "type": entity.entity_type,
+        "key": entity.uid,
+        "text": _in_a_line(entity),
+    }
 
 
 def _in_a_line(entity: Entity) -> str:

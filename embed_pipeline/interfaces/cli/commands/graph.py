@@ -33,7 +33,8 @@ _MEANINGS = {
     "wrong_dimension": "have a vector of a wrong length: no search uses it",
     "invalid": "have a vector that is zero or not finite, in a sample",
     "nothing_to_embed": "have no text, so they need no vector",
-    "excluded": "are deleted, or have no usable key",
+    "excluded": "are deleted, erased, filtered out, or have no usable key",
+    "unseen": "excluded ones without a usable key: nothing can name them",
     "failed": "jobs that failed and are parked",
     "queued": "jobs that wait or are in work",
 }
@@ -64,9 +65,12 @@ def coverage(
     counted, commands = report.coverage, _commands(report)
     counts = asdict(counted) | {"failed": report.queue.failed, "queued": report.queued}
     audit = counts.pop("audit")
+    counts.pop("collections")
     if as_json:
         facts = counts | {"percent": counted.percent, "model": model, "remedies": commands}
-        show(facts | {"audit": audit, "exact": exact}, as_json=True, title="Coverage")
+        each = {name: one.shown() for name, one in counted.collections.items()}
+        facts |= {"audit": audit, "exact": exact, "collections": each}
+        show(facts, as_json=True, title="Coverage")
         return
     share = "no entities yet" if counted.percent is None else f"{counted.percent:.1f} %"
     rows = [
@@ -75,8 +79,15 @@ def coverage(
         for name, count in counts.items()
     ]
     show_rows(rows, as_json=False, title=f"Coverage of {model}: {share}", empty="")
+    _show_collections(counted)
     if not exact:
         say(_audit_note(counted), {}, as_json=False)
+
+
+def _show_collections(counted: Coverage) -> None:
+    if len(counted.collections) > 1:
+        each = [{"collection": name, **one.shown()} for name, one in counted.collections.items()]
+        show_rows(each, as_json=False, title="Collections", empty="")
 
 
 def _audit_note(counted: Coverage) -> str:

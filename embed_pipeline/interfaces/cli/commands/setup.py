@@ -169,7 +169,12 @@ def _checks(*, request: bool) -> Iterator[CheckResult]:
 
 
 def _checks_of_work(services: Services) -> Iterator[CheckResult]:
-    for check in (checks_of.check_model, checks_of.check_queue_state, checks_of.check_audit):
+    for check in (
+        checks_of.check_model,
+        checks_of.check_queue_state,
+        checks_of.check_audit,
+        checks_of.check_unseen,
+    ):
         try:
             yield from check(services)
         except EmbedPipelineError as error:

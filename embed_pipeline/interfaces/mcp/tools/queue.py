@@ -41,6 +41,10 @@ class StatusAnswer(Answer):
     """Entities whose vector is zero or not finite, in a sample."""
     nothing_to_embed: int
     """Entities without text: they need no vector."""
+    unseen: int
+    """Nodes without a usable key, which nothing can name. They are among the excluded."""
+    collections: dict[str, dict[str, int]]
+    """By the name of a collection: its entities, embedded, missing and others."""
     excluded: int
     """Nodes that are no valid entities: deleted, or without a usable key."""
     audited_at: datetime | None
@@ -69,6 +73,7 @@ def _status(services: Services, given: Arguments) -> StatusAnswer:
     readiness = check_readiness(services.jobs, services.limiter, model=services.model)
     counts = asdict(coverage)
     counts.pop("audit")
+    counts["collections"] = {name: one.shown() for name, one in coverage.collections.items()}
     percent = "no entities" if coverage.percent is None else f"{coverage.percent:.1f} %"
     return StatusAnswer(
         message=(

@@ -38,6 +38,8 @@ class FoundEntity(Shape):
     """Its type."""
     key: str
     """Its key."""
+    collection: str
+    """The collection that it belongs to."""
     text: str
     """Its text: name, type and observations, one per line; cut after 1000 characters."""
 
@@ -63,6 +65,7 @@ def _search(services: Services, given: SearchArguments) -> SearchAnswer:
                 name=hit.entity.name,
                 entity_type=hit.entity.entity_type,
                 key=hit.entity.uid,
+                collection=hit.entity.collection,
                 text=excerpt(hit.entity.text),
             )
             for hit in result.hits
