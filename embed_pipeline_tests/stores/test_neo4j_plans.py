@@ -96,4 +96,5 @@ def test_entities_are_found_the_same_way_in_an_empty_graph_and_in_a_full_one(
 
     assert ways(graph_server, statements) == in_an_empty_one
     assert "WRITE_VECTORS" in in_an_empty_one
-    assert scanned(in_an_empty_one, ":Entity") == []
+    # Its scan ends at the newest nodes; their number is kept by test_neo4j_entity_cost.
+    assert scanned(in_an_empty_one, ":Entity") == ["MISSING"]
