@@ -6,6 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 pytest.register_assert_rewrite(
     "embed_pipeline_tests.contracts", "embed_pipeline_tests.migration.contract"
 )
+
+# A busy machine would end an example that is right.
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")
 
 pytest_plugins = ["embed_pipeline_tests.neo4j_bed.fixtures", "embed_pipeline_tests.postgres_server"]
 

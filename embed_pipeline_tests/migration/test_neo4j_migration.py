@@ -102,6 +102,7 @@ def test_labels_are_given_page_by_page_and_an_interrupted_init_goes_on(
     assert {row["label"]: row["nodes"] for row in rows} == {
         "Embedded": 4,
         "EmbeddingExcluded": 3,
+        "EmbeddingUnseen": 1,
         "Entity": 21,
         "NeedsEmbedding": 14,
         "NothingToEmbed": 1,

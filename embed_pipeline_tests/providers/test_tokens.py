@@ -133,7 +133,7 @@ characters = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @example(text="🙂" * 40, limit=4)
 @example(text=" \n" * 40, limit=5)
 @example(text="x y z раббб", limit=4)  # the fourth token ends inside the third letter

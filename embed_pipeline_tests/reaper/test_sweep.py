@@ -369,9 +369,7 @@ ROWS = st.lists(
 )
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS)
 def test_sweep_does_with_any_row_what_the_policy_says(scene: Scene, rows: list[Any]) -> None:
     """The statement and `policy.decide` know the same rules."""

@@ -35,7 +35,6 @@ def test_labels_are_what_the_properties_say_after_an_audit(
         settings=settings(
             max_examples=runs,
             stateful_step_count=20,
-            deadline=None,
             suppress_health_check=[HealthCheck.too_slow],
         ),
     )

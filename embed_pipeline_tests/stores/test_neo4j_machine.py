@@ -35,7 +35,6 @@ def test_queue_and_model_agree_whatever_is_done(queue_server: Address) -> None:
         settings=settings(
             max_examples=15,
             stateful_step_count=30,
-            deadline=None,
             suppress_health_check=[HealthCheck.too_slow],
         ),
     )

@@ -27,7 +27,6 @@ def test_random_calls_keep_the_promises(postgres_url: str) -> None:
             settings=settings(
                 max_examples=30,
                 stateful_step_count=40,
-                deadline=None,
                 suppress_health_check=[HealthCheck.too_slow],
             ),
         )

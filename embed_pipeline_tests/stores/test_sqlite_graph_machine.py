@@ -40,7 +40,6 @@ def test_labels_are_what_the_properties_say_after_an_audit(runs: int) -> None:
         settings=settings(
             max_examples=runs,
             stateful_step_count=30,
-            deadline=None,
             suppress_health_check=[HealthCheck.too_slow],
         ),
     )

@@ -33,7 +33,6 @@ def test_queue_and_model_agree_whatever_is_done(runs: int) -> None:
         settings=settings(
             max_examples=runs,
             stateful_step_count=40,
-            deadline=None,
             suppress_health_check=[HealthCheck.too_slow],
         ),
     )

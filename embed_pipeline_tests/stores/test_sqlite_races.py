@@ -41,7 +41,7 @@ TAKES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(takes=TAKES)
 def test_no_interleaving_of_four_takers_admits_more_than_the_limit(
     takes: list[tuple[int, int, bool]],

@@ -36,6 +36,5 @@ TestLongQueueMachine = SqliteQueueMachine.TestCase
 TestLongQueueMachine.settings = settings(
     max_examples=2_000,
     stateful_step_count=60,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )

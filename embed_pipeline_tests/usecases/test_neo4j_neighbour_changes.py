@@ -162,7 +162,6 @@ def test_every_vector_is_of_the_text_now_and_nothing_unchanged_is_sent_again(
         settings=settings(
             max_examples=runs,
             stateful_step_count=15,
-            deadline=None,
             phases=[Phase.generate],  # to shrink a failure takes longer than to read it
             suppress_health_check=[HealthCheck.too_slow],
         ),

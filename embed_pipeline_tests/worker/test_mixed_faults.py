@@ -98,7 +98,7 @@ mixed = given(
 )
 
 
-@settings(max_examples=16, deadline=None, derandomize=True)
+@settings(max_examples=16, derandomize=True)
 @mixed
 def test_whatever_faults_are_mixed_every_job_ends_truly_and_every_vector_is_right(
     running_server: OpenAIServer, kinds: list[str], coming: list[int | None], budget: int
@@ -107,7 +107,7 @@ def test_whatever_faults_are_mixed_every_job_ends_truly_and_every_vector_is_righ
 
 
 @pytest.mark.stress
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @mixed
 def test_hundreds_of_mixtures_that_were_never_tried_before(
     running_server: OpenAIServer, kinds: list[str], coming: list[int | None], budget: int

@@ -46,7 +46,7 @@ def most_probes(outage: timedelta) -> int:
     return probes
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     outage=st.integers(1, 900).map(lambda seconds: timedelta(seconds=seconds)),
     inputs=st.sampled_from([3, 10, 100]),
