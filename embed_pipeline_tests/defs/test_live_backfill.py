@@ -136,7 +136,7 @@ def check_rate(opened: Opened, folder: Path, print_line: Print) -> None:
     assert by_sensors >= 0.8 * one_run
 
 
-@pytest.mark.slow
+@pytest.mark.scale  # on Neo4j it is among the slow ones
 def test_foreign_graph_is_embedded_by_the_sensors_without_an_idle_second(
     tmp_path: Path, print_line: Print
 ) -> None:

@@ -59,7 +59,7 @@ def test_whatever_grows_after_half_time_fails(name: str) -> None:
 @pytest.mark.slow
 def test_four_rounds_over_four_days_end_well(tmp_path: Path) -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "embed_pipeline_tests.defs.soak", "--ticks", "16"],
+        [sys.executable, "-m", "embed_pipeline_tests.defs.soak", "--ticks", "20"],
         env=Homes.below(tmp_path).environment(PYTHONPATH=str(ROOT)),
         cwd=tmp_path,
         capture_output=True,
@@ -68,5 +68,5 @@ def test_four_rounds_over_four_days_end_well(tmp_path: Path) -> None:
     )
 
     assert ended.returncode == 0, ended.stdout + ended.stderr[-3_000:]
-    assert "16 ticks in" in ended.stdout
+    assert "20 ticks in" in ended.stdout
     assert ended.stdout.endswith("All 1 entities are embedded; all stays flat.\n")

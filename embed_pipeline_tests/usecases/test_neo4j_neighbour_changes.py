@@ -149,7 +149,7 @@ class NeighbourMachine(RuleBasedStateMachine):
 PAIR = "MATCH (e:Entity {uid: $author}), (b:Book {work: $work})"
 
 
-@pytest.mark.parametrize("runs", [3, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [3, pytest.param(40, marks=pytest.mark.stress)])
 def test_every_vector_is_of_the_text_now_and_nothing_unchanged_is_sent_again(
     neo4j_graph: BedServer, runs: int
 ) -> None:
