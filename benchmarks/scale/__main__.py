@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.scale.backends import Backend, neo4j, sqlite
 from benchmarks.scale.questions import Fresh, audit, first_search, missing, questions
 
-ROUNDS = 7
+ROUNDS = 15
 WARM_UP_ROUNDS = 100
 """Of each question in a small graph: a server that was just started still compiles its code."""
 FILL = 2_000

@@ -41,7 +41,8 @@ COVERAGE_OF_0_1 = """
 MATCH (e:Entity) USING INDEX SEEK e:Entity(uid)
 WHERE e.uid > $after AND e.validTo IS NULL
 WITH e ORDER BY e.uid LIMIT 500
-RETURN [e.uid, e.name, e.entityType, e.validTo, e.name, e.entityType, e.observations] AS entity,
+RETURN [e.uid, e.name, e.entityType, e.validTo, null,
+        e.name, e.entityType, e.observations] AS entity,
        CASE WHEN e.embedding IS NULL THEN NULL
             ELSE [e.embedding_model, e.embedding_version, size(e.embedding)] END AS facts
 """
