@@ -4,7 +4,7 @@
 
 Every entity is embedded (mock provider, vectors of 256 numbers), nothing is queued. Servers are
 started from the packages of the tests and removed afterwards. Times are medians, in milliseconds.
-A million entities take about an hour, and on Neo4j some 5 GB of memory (`--heap`, `--page-cache`).
+A million entities take some ten minutes, and on Neo4j 5 GB of memory (`--heap`, `--page-cache`).
 """
 
 from __future__ import annotations
